@@ -1,0 +1,25 @@
+# The few words of this project. `make` alone explains them.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench clean
+
+help: ## Say what can be said here.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Build .venv and look for Java. Quick when there is nothing to do.
+	@scripts/setup
+
+run: setup ## Show Kohort at work. ARGS are for `kohort demo`.
+	@.venv/bin/kohort demo $(ARGS)
+
+test: setup ## Run the tests. ARGS are for pytest.
+	@.venv/bin/pytest $(ARGS)
+
+check: setup ## Check format, lint, types, import contracts and tidiness.
+	@scripts/check
+
+bench: setup ## Run every benchmark. ARGS are for each of them.
+	@scripts/bench $(ARGS)
+
+clean: ## Remove everything that setup and the tools have made.
+	@rm -rf .venv .venv.lock .hypothesis .*_cache build dist
+	@find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,4 @@
+"""Append-only partitions on a disk, in Kafka's own segment files.
+
+The log never interprets a record beyond what it needs to keep, find and drop it.
+"""

@@ -1,0 +1,4 @@
+"""The broker process: sockets, requests and the runtime around the coordinator.
+
+A handler translates and never decides; the coordinator decides and never waits.
+"""
