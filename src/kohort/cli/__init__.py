@@ -1,0 +1,44 @@
+"""The command line: one file per verb, each turning one command line into one call.
+
+No rule lives here, and no other room knows that there is a terminal.
+"""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from kohort.cli import decode, demo
+
+app = typer.Typer(
+    help="Kafka's consumer-group system in Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _print_version(*, is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"kohort {version('kohort')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    *,
+    is_version_wanted: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Say which Kohort this is, and stop.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that come before the verb."""
+
+
+app.command("demo")(demo.run)
+app.add_typer(decode.app)

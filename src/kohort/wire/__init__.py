@@ -1,0 +1,1 @@
+"""Bytes to values and back, for every supported API version. The wire has no opinions."""

@@ -1,0 +1,28 @@
+"""DeleteGroups, API key 42: a tool removes groups and all they committed (KIP-229).
+
+A group that still has members is NON_EMPTY_GROUP and stays.
+
+Version notes:
+ 1  the broker answers first and throttles afterwards (KIP-219)
+ 2  flexible (KIP-482)
+"""
+
+from kohort.types import GroupId, Millis
+from kohort.wire.schema import array, int16, int32, message, part, string
+
+
+@message(api_key=42, versions=(0, 2), flexible_since=2)
+class DeleteGroupsRequest:
+    groups_names: tuple[GroupId, ...] = array("string")
+
+
+@part
+class DeletableGroupResult:
+    group_id: GroupId = string()
+    error_code: int = int16()
+
+
+@message(api_key=42, versions=(0, 2), flexible_since=2)
+class DeleteGroupsResponse:
+    throttle_time_ms: Millis = int32()
+    results: tuple[DeletableGroupResult, ...] = array(DeletableGroupResult)

@@ -1,0 +1,219 @@
+"""Records as a batch of magic 2 holds them, one after the other, offsets and times as deltas.
+
+Reading checks that every record is exactly as long as it says and lies within its batch. It sees
+only the records' own bytes; header, checksum and compression are not its business.
+
+    length varint, attributes int8, timestamp_delta varlong, offset_delta varint,
+    key bytes, value bytes, number of headers varint, and for each of them: key string, value bytes
+    The length before bytes or a string is a varint; -1 is null. No attribute has a meaning yet.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NoReturn
+
+from kohort import types
+from kohort.types import Millis, Offset
+from kohort.wire.batch_header import BatchHeader, TimestampType
+from kohort.wire.errors import MalformedMessage, UnencodableMessage
+from kohort.wire.varint import (
+    VARINT,
+    VARLONG,
+    continue_uvarint,
+    continue_uvarlong,
+    read_varint,
+    read_varlong,
+)
+
+
+@types.value
+class Header:
+    """A note on a record. Keys may repeat, and their order is kept."""
+
+    key: str
+    value: bytes | None
+
+
+@types.value
+class NewRecord:
+    """A record to be written; its place in its batch becomes its offset."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: Millis
+    headers: tuple[Header, ...] = ()
+
+
+@types.value
+class Record:
+    """A record as read, with the offset and the time that its batch gives it."""
+
+    offset: Offset
+    timestamp: Millis
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+def encode_records(
+    records: Iterable[tuple[int, NewRecord | Record]], *, base_timestamp: int
+) -> bytes:
+    """The bytes of records, each given with its offset's distance from the batch's first."""
+    parts: list[bytes] = []
+    for index, (offset_delta, record) in enumerate(records):
+        key, value, headers = record.key, record.value, record.headers
+        try:
+            content = b"".join(
+                (
+                    b"\x00",
+                    VARLONG[record.timestamp - base_timestamp],
+                    VARINT[offset_delta],
+                    _NULL if key is None else VARINT[len(key)] + key,
+                    _NULL if value is None else VARINT[len(value)] + value,
+                    VARINT[len(headers)],
+                    *map(_encode_header, headers),
+                )
+            )
+            parts += (VARINT[len(content)], content)
+        except ValueError as error:
+            raise UnencodableMessage("RecordBatch", f"records[{index}]", str(error)) from None
+    return b"".join(parts)
+
+
+_NULL: Final = VARINT[-1]
+
+
+def _encode_header(header: Header) -> bytes:
+    key, value = header.key.encode(), header.value
+    return VARINT[len(key)] + key + (_NULL if value is None else VARINT[len(value)] + value)
+
+
+def read_records(  # noqa: C901 - one straight line, since a call for every number costs too much
+    body: bytes, header: BatchHeader, *, message: str, shift: int
+) -> Iterator[Record]:
+    """The records of a batch, one by one; errors name the message and count bytes from shift.
+
+    Numbers stay zigzagged while that saves work: an odd one is negative. A record is checked once
+    it is read, which is safe because positions only grow and slices take no more than there is.
+    """
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    is_log_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    offset_max = 2 * header.last_offset_delta
+    timestamp: int = header.max_timestamp
+    index = start = pos = 0
+    try:
+        for index in range(header.record_count):  # noqa: B007 - the error names it
+            start = pos
+            length = body[pos]
+            pos += 1
+            if length > 127:
+                length, pos = continue_uvarint(body, pos, length)
+            end = pos + (length >> 1)
+            n = body[pos + 1]
+            pos += 2
+            if n > 127:
+                n, pos = continue_uvarlong(body, pos, n)
+            if not is_log_append_time:
+                timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+            offset = body[pos]
+            pos += 1
+            if offset > 127:
+                offset, pos = continue_uvarint(body, pos, offset)
+            odd = length | offset
+            n = body[pos]
+            pos += 1
+            if n > 127:
+                n, pos = continue_uvarint(body, pos, n)
+            key = value = None
+            if n != 1:
+                key = body[pos : pos + (n >> 1)]
+                pos += n >> 1
+                odd |= n
+            n = body[pos]
+            pos += 1
+            if n > 127:
+                n, pos = continue_uvarint(body, pos, n)
+            if n != 1:
+                value = body[pos : pos + (n >> 1)]
+                pos += n >> 1
+                odd |= n
+            headers, pos = _read_headers(body, pos, end) if body[pos] else ((), pos + 1)
+            if pos != end or offset > offset_max or odd & 1:
+                _reject()
+            yield Record(
+                offset=Offset(base_offset + (offset >> 1)),
+                timestamp=Millis(timestamp),
+                key=key,
+                value=value,
+                headers=headers,
+            )
+    except (IndexError, ValueError):
+        field, position, reason = _find_fault(body, start, header.last_offset_delta)
+        field = f"records[{index}].{field}"
+        raise MalformedMessage(message, field, shift + position, reason) from None
+    if pos != len(body):
+        reason = f"{len(body) - pos} bytes follow the last record"
+        raise MalformedMessage(message, "records", shift + pos, reason)
+
+
+def _read_headers(body: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
+    count, pos = read_varint(body, pos)
+    if not 0 <= count <= (end - pos) // 2:
+        _reject()
+    headers = []
+    for _ in range(count):
+        length, pos = read_varint(body, pos)
+        if length < 0:
+            _reject()
+        key = body[pos : pos + length].decode()
+        length, pos = read_varint(body, pos + length)
+        if length < -1:
+            _reject()
+        value = None if length == -1 else body[pos : pos + length]
+        pos += max(0, length)
+        headers.append(Header(key=key, value=value))
+    return tuple(headers), pos
+
+
+def _reject() -> NoReturn:
+    """Leaves the fast path; what exactly is wrong is found by reading the record once more."""
+    raise ValueError
+
+
+def _find_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, int, str]:
+    """The field, position and fault of the record at start, which the fast path rejected."""
+    field, at = "length", start
+    try:
+        end = _skip_bytes(body, at, length_min=0)
+        _, pos = read_varint(body, at)
+        body = body[:end]
+        field, at = "timestamp_delta", pos + 1
+        _, pos = read_varlong(body, at)
+        field, at = "offset_delta", pos
+        delta, pos = read_varint(body, at)
+        if not 0 <= delta <= last_offset_delta:
+            return field, at, f"{delta} is not between 0 and {last_offset_delta}"
+        for name in ("key", "value"):
+            field, at = name, pos
+            pos = _skip_bytes(body, at, length_min=-1)
+        field, at = "headers", pos
+        count, pos = read_varint(body, at)
+        if not 0 <= count <= (len(body) - pos) // 2:
+            return field, at, f"{count} headers in {len(body) - pos} bytes"
+        for number in range(count):
+            field, at = f"headers[{number}].key", pos
+            pos = _skip_bytes(body, at, length_min=0)
+            body[read_varint(body, at)[1] : pos].decode()
+            field, at = f"headers[{number}].value", pos
+            pos = _skip_bytes(body, at, length_min=-1)
+    except IndexError:
+        return field, at, "the bytes end before it does"
+    except ValueError as error:
+        return field, at, str(error)
+    return "length", start, f"{len(body) - pos} bytes are left after the record's fields"
+
+
+def _skip_bytes(body: bytes, pos: int, *, length_min: int) -> int:
+    length, pos = read_varint(body, pos)
+    if not length_min <= length <= len(body) - pos:
+        raise ValueError(f"a length of {length} where {len(body) - pos} bytes are left")
+    return pos + max(0, length)

@@ -1,0 +1,240 @@
+"""Damaged and random bytes for everything that reads bytes from outside.
+
+Goal: nothing but a WireError comes out, and whatever can be read can be written and read again.
+Method: valid encodings are cut, flipped, stretched, spliced and given false lengths; a few inputs
+are noise from the start. Each run searches elsewhere; a failure names the seed that repeats it.
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kohort.types import ErrorCode
+from kohort.wire import embedded
+from kohort.wire.api import Api, all_apis
+from kohort.wire.compiler import decode, encode
+from kohort.wire.consumer_offsets import KINDS, decode_key, decode_value, encode_key, encode_value
+from kohort.wire.embedded import Assignment, Subscription, encode_versioned
+from kohort.wire.envelope import (
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    peek_request,
+)
+from kohort.wire.errors import WireError
+from kohort.wire.header import RequestHeader, ResponseHeader
+from kohort.wire.schema import schema_of
+from tests.wire.strategies import MESSAGES, VARIANTS, build
+
+SEED = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().randrange(2**32))
+INPUTS_PER_TARGET = 230
+SMALL = [each for each in VARIANTS if not each.name.startswith(("longer than two", "many"))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something that reads bytes, the way back, and bytes that it reads well."""
+
+    name: str
+    samples: tuple[bytes, ...]
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+
+
+# What is fuzzed
+
+
+def find_targets() -> Iterator[Target]:
+    for message in MESSAGES:
+        yield from bodies(message.cls)
+    for cls in (RequestHeader, ResponseHeader):
+        yield from bodies(cls)
+    for api in all_apis():
+        yield requests(api)
+        yield from responses(api)
+    yield embedded_data(Subscription, embedded.decode_subscription, embedded.encode_subscription)
+    yield embedded_data(Assignment, embedded.decode_assignment, embedded.encode_assignment)
+    for number in KINDS:
+        yield keys(number)
+        yield record_values(number)
+
+
+def bodies(cls: type) -> Iterator[Target]:
+    for version in schema_of(cls).versions:
+        yield Target(
+            name=f"{cls.__name__} v{version}",
+            samples=tuple(encode(build(cls, version, v), version) for v in SMALL),
+            decode=partial(decode, cls, version),
+            encode=partial(encode, version=version),
+        )
+
+
+def requests(api: Api) -> Target:
+    def decode_all(frame: bytes) -> Any:
+        peek_request(frame)
+        decode_request_header(frame)
+        return decode_request(frame)
+
+    def encode_again(request: tuple[RequestHeader, Any]) -> bytes:
+        header, body = request
+        version, correlation_id = header.request_api_version, header.correlation_id
+        return encode_request(body, version, correlation_id, header.client_id)[4:]
+
+    return Target(
+        name=f"{api.name} request frame",
+        samples=tuple(
+            encode_request(build(api.request, version, v), version, 1, "client")[4:]
+            for version in api.versions
+            for v in SMALL
+        ),
+        decode=decode_all,
+        encode=encode_again,
+    )
+
+
+def responses(api: Api) -> Iterator[Target]:
+    version = api.versions[-1]
+
+    def encode_again(response: tuple[int, Any]) -> bytes:
+        correlation_id, body = response
+        is_refusal = api.key == 18 and body.error_code == ErrorCode.UNSUPPORTED_VERSION
+        return encode_response(body, 0 if is_refusal else version, correlation_id)[4:]
+
+    yield Target(
+        name=f"{api.name} response frame",
+        samples=tuple(
+            encode_response(build(api.response, version, v), version, 1)[4:] for v in SMALL
+        ),
+        decode=lambda frame: decode_response(frame, api.key, version),
+        encode=encode_again,
+    )
+
+
+def embedded_data(
+    cls: type, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
+) -> Target:
+    return Target(
+        name=f"embedded {cls.__name__}",
+        samples=tuple(
+            encode_versioned(build(cls, version, v), version)
+            for version in schema_of(cls).versions
+            for v in SMALL
+        ),
+        decode=decode,
+        encode=encode,
+    )
+
+
+def keys(number: int) -> Target:
+    cls = KINDS[number].key
+    return Target(
+        name=f"record key {number}",
+        samples=tuple(encode_versioned(build(cls, number, v), number) for v in SMALL),
+        decode=decode_key,
+        encode=encode_key,
+    )
+
+
+def record_values(number: int) -> Target:
+    kind = KINDS[number]
+    versions = schema_of(kind.value).versions
+    return Target(
+        name=f"record value {number}",
+        samples=tuple(
+            encode_value(build(kind.value, version, v), version)
+            for version in versions
+            for v in SMALL
+        ),
+        decode=lambda data: (data[:2], decode_value(kind.key(), data)),
+        encode=lambda value: encode_value(value[1], int.from_bytes(value[0], "big")),
+    )
+
+
+# How it is damaged
+
+FALSE_LENGTHS = [
+    bytes.fromhex(digits)
+    for digits in (
+        "00 01 7f 80 ff 0000 0001 7fff 8000 ffff fffe 8001 ff7f 00000000 00000001 7fffffff "
+        "80000000 ffffffff fffffffe 0000ffff ffffffff07 ffffffff0f 8080808008 ffffffffff"
+    ).split()
+]
+
+
+def noise(source: random.Random) -> bytes:
+    return source.randbytes(source.randrange(80))
+
+
+def damage(source: random.Random, data: bytes, other: bytes) -> bytes:
+    place = source.randrange(len(data) + 1)
+    match source.randrange(7):
+        case 0:
+            flipped = data[place : place + 1] or b"\0"
+            return data[:place] + bytes([flipped[0] ^ 1 << source.randrange(8)]) + data[place + 1 :]
+        case 1:
+            return data[:place] + source.randbytes(1) + data[place + 1 :]
+        case 2:
+            return data[:place]
+        case 3:
+            return data[:place] + source.randbytes(source.randrange(1, 6)) + data[place:]
+        case 4:
+            return data[:place] + other[source.randrange(len(other) + 1) :]
+        case 5:
+            return data[:place] + data[place + source.randrange(1, 6) :]
+        case _:
+            length = source.choice(FALSE_LENGTHS)
+            return data[:place] + length + data[place + len(length) :]
+
+
+def inputs(target: Target) -> Iterator[bytes]:
+    source = random.Random(f"{SEED} {target.name}")
+    for _ in range(INPUTS_PER_TARGET):
+        if source.randrange(10) == 0:
+            yield noise(source)
+            continue
+        data = source.choice(target.samples)
+        for _ in range(source.choice((1, 1, 1, 2, 3))):
+            data = damage(source, data, source.choice(target.samples))
+        yield data
+
+
+# What must hold
+
+TARGETS = tuple(find_targets())
+
+
+def check(target: Target, data: bytes) -> bool:
+    """Whether the bytes could be read; if so, they are written and read once more."""
+    try:
+        value = target.decode(data)
+    except WireError:
+        return False
+    assert target.decode(target.encode(value)) == value
+    return True
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_damaged_bytes_are_refused_or_read(target: Target) -> None:
+    for data in (*target.samples, *inputs(target)):
+        try:
+            check(target, data)
+        except Exception as error:
+            error.add_note(f"FUZZ_SEED={SEED} {target.name}: {data.hex()}")
+            raise
+
+
+def test_a_run_tries_a_hundred_thousand_inputs_and_more() -> None:
+    assert len(TARGETS) * INPUTS_PER_TARGET > 100_000
+
+
+def test_some_damaged_bytes_are_read_and_some_are_refused() -> None:
+    outcomes = [check(target, data) for target in TARGETS[:40] for data in inputs(target)]
+
+    assert 0.05 < sum(outcomes) / len(outcomes) < 0.95

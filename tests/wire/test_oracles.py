@@ -1,0 +1,121 @@
+"""Our bytes are the bytes of kio and of kafka-python, for every message and version they know."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kohort.wire.compiler import decode, encode
+from kohort.wire.embedded import Assignment, Subscription
+from kohort.wire.header import RequestHeader, ResponseHeader
+from kohort.wire.schema import schema_of
+from tests.wire.oracles import ORACLES, Oracle
+from tests.wire.strategies import MESSAGES, VARIANTS, Message, build, values
+
+every_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+every_message = pytest.mark.parametrize("message", MESSAGES, ids=str)
+
+UNKNOWN = {
+    "kio": set(),
+    "kafka-python": {  # it has nothing of the protocol of KIP-848 yet
+        (name, version)
+        for name in (
+            "ConsumerGroupHeartbeatRequest",
+            "ConsumerGroupHeartbeatResponse",
+            "ConsumerGroupDescribeRequest",
+            "ConsumerGroupDescribeResponse",
+        )
+        for version in (0, 1)
+    },
+}
+"""The messages of ours that an oracle cannot judge."""
+
+UNKNOWN_WITHOUT_KEY = {
+    "kio": {("RequestHeader", 0)},
+    "kafka-python": {("RequestHeader", 0)},
+}
+"""Of headers and embedded data: no API that is still spoken uses the oldest request header."""
+
+WITHOUT_KEY = (RequestHeader, ResponseHeader, Subscription, Assignment)
+
+
+def chosen(cls: type, version: int) -> Iterator[tuple[str, Any]]:
+    """A value for every variant, and the one that leaves every field as it is."""
+    yield "default", cls()
+    for variant in VARIANTS:
+        yield variant.name, build(cls, version, variant)
+
+
+def known_versions(oracle: Oracle, cls: type) -> list[int]:
+    return [v for v in schema_of(cls).versions if oracle.knows(cls, v)]
+
+
+def unknown(oracle: Oracle, cls: type) -> set[tuple[str, int]]:
+    versions = set(schema_of(cls).versions) - set(known_versions(oracle, cls))
+    return {(cls.__name__, version) for version in versions}
+
+
+def assert_same_bytes(oracle: Oracle, value: Any, version: int, variant: str) -> None:
+    value = oracle.tame(value, version)
+    what = f"{type(value).__name__} v{version}, {variant}"
+
+    theirs = oracle.encode(value, version)
+
+    assert encode(value, version).hex() == theirs.hex(), what
+    assert decode(type(value), version, theirs) == value, what
+
+
+@every_oracle
+def test_no_message_escapes_comparison_unless_it_is_listed(oracle: Oracle) -> None:
+    assert set().union(*(unknown(oracle, m.cls) for m in MESSAGES)) == UNKNOWN[repr(oracle)]
+    assert (
+        set().union(*(unknown(oracle, cls) for cls in WITHOUT_KEY))
+        == UNKNOWN_WITHOUT_KEY[repr(oracle)]
+    )
+
+
+def test_every_message_of_every_version_is_counted() -> None:
+    assert len(MESSAGES) == 2 * 34
+    assert sum(len(message.versions) for message in MESSAGES) == 394
+
+
+@every_oracle
+@every_message
+def test_chosen_values_have_the_same_bytes(message: Message, oracle: Oracle) -> None:
+    for version in known_versions(oracle, message.cls):
+        for name, value in chosen(message.cls, version):
+            assert_same_bytes(oracle, value, version, name)
+
+
+@every_oracle
+@pytest.mark.parametrize("cls", WITHOUT_KEY)
+def test_chosen_headers_and_embedded_data_have_the_same_bytes(cls: type, oracle: Oracle) -> None:
+    for version in known_versions(oracle, cls):
+        for name, value in chosen(cls, version):
+            assert_same_bytes(oracle, value, version, name)
+
+
+@every_message
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_random_values_have_the_same_bytes(message: Message, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(message.versions), label="version")
+    value = data.draw(values(message.cls, version), label="value")
+
+    for oracle in ORACLES:
+        if oracle.knows(message.cls, version):
+            assert_same_bytes(oracle, value, version, "random")
+
+
+@pytest.mark.parametrize("cls", WITHOUT_KEY)
+@given(data=st.data())
+def test_random_headers_and_embedded_data_have_the_same_bytes(
+    cls: type, data: st.DataObject
+) -> None:
+    oracle = data.draw(st.sampled_from(ORACLES), label="oracle")
+    version = data.draw(st.sampled_from(known_versions(oracle, cls)), label="version")
+    value = data.draw(values(cls, version), label="value")
+
+    assert_same_bytes(oracle, value, version, "random")
