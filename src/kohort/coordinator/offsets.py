@@ -1,0 +1,353 @@
+"""Where a group has got to: committing, fetching, deleting, and what becomes of it with time."""
+
+from collections.abc import Iterable
+
+from kohort.coordinator import rebalance
+from kohort.coordinator.commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    DeletedTopic,
+    DeleteOffsets,
+    EndTransaction,
+    FetchOffsets,
+    OffsetToCommit,
+)
+from kohort.coordinator.group import CONSUMER, Group
+from kohort.coordinator.notes import CommitRefused, GroupDeleted, OffsetsExpired
+from kohort.coordinator.outcome import TimerKind
+from kohort.coordinator.records import (
+    GroupRemoved,
+    OffsetCommitted,
+    OffsetRemoved,
+    TransactionEnded,
+)
+from kohort.coordinator.replies import (
+    CommitAnswered,
+    DeleteOffsetsAnswered,
+    FetchedOffset,
+    OffsetsFetched,
+    PartitionResult,
+    TransactionClosed,
+)
+from kohort.coordinator.states import ANSWERS, Answer, GroupState, Question
+from kohort.coordinator.turn import Turn
+from kohort.types import (
+    ZERO_UUID,
+    ErrorCode,
+    Millis,
+    Offset,
+    Partition,
+    ProducerEpoch,
+    ProducerId,
+    Topic,
+    Uuid,
+)
+
+# Committing
+
+
+def commit(turn: Turn, group: Group | None, command: CommitOffsets) -> None:
+    error = _find_commit_fault(group, command)
+    if error is not None:
+        _refuse_commit(turn, command, error)
+        return
+    if group is not None and command.member_id in group.roster.members:
+        rebalance.rearm_session(turn, group, group.roster.members[command.member_id])
+    expire_ms = None
+    if command.retention_ms is not None:
+        expire_ms = Millis(turn.now + command.retention_ms)
+    _keep_offsets(turn, command, expire_ms, None, None)
+
+
+def _find_commit_fault(group: Group | None, command: CommitOffsets) -> ErrorCode | None:
+    is_nobody = command.generation < 0
+    if group is None:
+        if is_nobody:
+            return None  # a simple group comes into being with its first commit
+        if command.knows_missing_group:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    state = group.roster.state
+    if state is GroupState.DEAD or (is_nobody and state is GroupState.EMPTY):
+        return _as_fault(ANSWERS[Question.COMMIT_SIMPLE][state])
+    if not is_nobody or command.member_id or command.instance_id is not None:
+        fault = _find_member_fault(group, command)
+        return fault or _as_fault(ANSWERS[Question.COMMIT][state])
+    return _as_fault(ANSWERS[Question.COMMIT_SIMPLE][state])
+
+
+def commit_in_transaction(
+    turn: Turn, group: Group | None, command: CommitTransactionOffsets
+) -> None:
+    """Offsets that count only once their transaction is committed; no session is kept by them."""
+    error = _find_transaction_fault(group, command)
+    if error is not None:
+        _refuse_commit(turn, command, error)
+        return
+    _keep_offsets(turn, command, None, command.producer_id, command.producer_epoch)
+
+
+def _find_transaction_fault(
+    group: Group | None, command: CommitTransactionOffsets
+) -> ErrorCode | None:
+    is_nobody = command.generation < 0
+    if group is None:
+        return None if is_nobody else ErrorCode.ILLEGAL_GENERATION
+    state = group.roster.state
+    fault = _as_fault(ANSWERS[Question.COMMIT_TRANSACTION][state])
+    if fault is not None or (is_nobody and state is GroupState.EMPTY):
+        return fault
+    if not is_nobody or command.member_id or command.instance_id is not None:
+        return _find_member_fault(group, command)
+    return None  # older transactional clients do not say who they are
+
+
+def end_transaction(turn: Turn, command: EndTransaction) -> None:
+    turn.keep(TransactionEnded(producer_id=command.producer_id, is_commit=command.is_commit))
+    turn.reply(TransactionClosed(ticket=command.ticket))
+
+
+def _find_member_fault(
+    group: Group, command: CommitOffsets | CommitTransactionOffsets
+) -> ErrorCode | None:
+    fault = group.roster.find_fault(command.member_id, command.instance_id)
+    if fault is None and command.generation != group.roster.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return fault
+
+
+def _as_fault(answer: Answer | ErrorCode) -> ErrorCode | None:
+    return answer if isinstance(answer, ErrorCode) else None
+
+
+def _refuse_commit(
+    turn: Turn, command: CommitOffsets | CommitTransactionOffsets, error: ErrorCode
+) -> None:
+    turn.refuse(command.ticket, error)
+    turn.note(
+        CommitRefused(
+            at=turn.now,
+            group_id=command.group_id,
+            member_id=command.member_id,
+            instance_id=command.instance_id,
+            generation=command.generation,
+            error=error,
+        )
+    )
+
+
+def _keep_offsets(
+    turn: Turn,
+    command: CommitOffsets | CommitTransactionOffsets,
+    expire_ms: Millis | None,
+    producer_id: ProducerId | None,
+    producer_epoch: ProducerEpoch | None,
+) -> None:
+    longest = turn.limits.offset_metadata_max_bytes
+    records, now, group_id = turn.outcome.records, turn.now, command.group_id
+    results = []
+    for each in command.offsets:
+        metadata = each.metadata or ""
+        if len(metadata) > longest:
+            results.append(_result(each, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+            continue
+        records.append(
+            OffsetCommitted(
+                group_id=group_id,
+                topic=each.topic,
+                partition=each.partition,
+                offset=each.offset,
+                leader_epoch=each.leader_epoch,
+                metadata=metadata,
+                commit_ms=now,
+                expire_ms=expire_ms,
+                topic_id=each.topic_id,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+            )
+        )
+        results.append(_result(each, ErrorCode.NONE))
+    turn.reply(CommitAnswered(ticket=command.ticket, results=tuple(results)))
+
+
+def _result(each: OffsetToCommit, error: ErrorCode) -> PartitionResult:
+    return PartitionResult(
+        topic=each.topic, partition=each.partition, error=error, topic_id=each.topic_id
+    )
+
+
+# Fetching
+
+
+def fetch(turn: Turn, group: Group | None, command: FetchOffsets) -> None:
+    """What the group has committed; a group nobody knows has committed nothing."""
+    if group is not None and ANSWERS[Question.FETCH][group.roster.state] is Answer.NOTHING:
+        group = None
+    if command.topics is None:
+        found = [] if group is None else [_fetched(group, kept, command) for kept in group.offsets]
+    else:
+        found = [
+            _fetch_one(group, topic.topic, topic.topic_id, partition, command)
+            for topic in command.topics
+            for partition in topic.partitions
+        ]
+    turn.reply(
+        OffsetsFetched(ticket=command.ticket, group_id=command.group_id, offsets=tuple(found))
+    )
+
+
+def _fetch_one(
+    group: Group | None, topic: Topic, topic_id: Uuid, partition: Partition, command: FetchOffsets
+) -> FetchedOffset:
+    if group is None:
+        return _nothing(topic, topic_id, partition)
+    if command.require_stable and group.offsets.has_pending(topic, partition):
+        return _nothing(topic, topic_id, partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    kept = group.offsets.find(topic, partition)
+    if kept is None or _is_another_topic(kept.topic_id, topic_id):
+        return _nothing(topic, topic_id, partition)
+    return _fetched(group, kept, command, topic_id)
+
+
+def _fetched(
+    group: Group, kept: OffsetCommitted, command: FetchOffsets, topic_id: Uuid = ZERO_UUID
+) -> FetchedOffset:
+    if command.require_stable and group.offsets.has_pending(kept.topic, kept.partition):
+        return _nothing(kept.topic, topic_id, kept.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    return FetchedOffset(
+        topic=kept.topic,
+        partition=kept.partition,
+        offset=kept.offset,
+        leader_epoch=kept.leader_epoch,
+        metadata=kept.metadata,
+        topic_id=topic_id,
+    )
+
+
+def _nothing(
+    topic: Topic, topic_id: Uuid, partition: Partition, error: ErrorCode = ErrorCode.NONE
+) -> FetchedOffset:
+    return FetchedOffset(
+        topic=topic,
+        partition=partition,
+        offset=Offset(-1),
+        leader_epoch=-1,
+        metadata="",
+        error=error,
+        topic_id=topic_id,
+    )
+
+
+def _is_another_topic(kept: Uuid, asked: Uuid) -> bool:
+    """A topic deleted and made anew has the name of the old one, but not its offsets."""
+    return kept != asked and ZERO_UUID not in (kept, asked)
+
+
+# Deleting
+
+
+def delete(turn: Turn, group: Group | None, command: DeleteOffsets) -> None:
+    if group is None:
+        turn.refuse(command.ticket, ErrorCode.GROUP_ID_NOT_FOUND)
+        return
+    roster = group.roster
+    answer = ANSWERS[Question.DELETE_OFFSETS][roster.state]
+    if isinstance(answer, ErrorCode):
+        turn.refuse(command.ticket, answer)
+        return
+    if answer is Answer.NOT_EMPTY_UNLESS_CONSUMER and roster.protocol_type != CONSUMER:
+        turn.refuse(command.ticket, ErrorCode.NON_EMPTY_GROUP)
+        return
+    results = []
+    for topic in command.topics:
+        is_read = roster.is_subscribed(topic.topic)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        for partition in topic.partitions:
+            results.append(PartitionResult(topic=topic.topic, partition=partition, error=error))
+            if not is_read:
+                _forget(turn, group, topic.topic, partition)
+    turn.reply(DeleteOffsetsAnswered(ticket=command.ticket, results=tuple(results)))
+
+
+def _forget(turn: Turn, group: Group, topic: Topic, partition: Partition) -> None:
+    is_pending = group.offsets.has_pending(topic, partition)
+    if is_pending or group.offsets.find(topic, partition) is not None:
+        turn.keep(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
+
+
+def forget_all(turn: Turn, group: Group) -> None:
+    partitions = {(kept.topic, kept.partition): None for kept in group.offsets}
+    partitions.update(dict.fromkeys(group.offsets.pending))
+    for topic, partition in partitions:
+        turn.keep(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
+
+
+def forget_topic(turn: Turn, group: Group, deleted: DeletedTopic) -> None:
+    """A topic is gone: its offsets too, unless they belong to a later topic of the same name."""
+    partitions = {
+        partition: None
+        for partition, kept in group.offsets.committed.get(deleted.topic, {}).items()
+        if not _is_another_topic(kept.topic_id, deleted.topic_id)
+    }
+    for (topic, partition), waiting in group.offsets.pending.items():
+        pending = (each.record.topic_id for each in waiting.values())
+        if topic == deleted.topic and not all(
+            _is_another_topic(topic_id, deleted.topic_id) for topic_id in pending
+        ):
+            partitions[partition] = None
+    for partition in partitions:
+        turn.keep(OffsetRemoved(group_id=group.group_id, topic=deleted.topic, partition=partition))
+
+
+# Letting go (KIP-211)
+
+
+def expire(turn: Turn, groups: Iterable[Group]) -> None:
+    """Let go of offsets nobody has needed for the retention time, and of groups left with none."""
+    for group in groups:
+        gone = [kept for kept in group.offsets if _is_expired(turn, group, kept)]
+        for kept in gone:
+            turn.keep(
+                OffsetRemoved(group_id=group.group_id, topic=kept.topic, partition=kept.partition)
+            )
+        if gone:
+            turn.note(
+                OffsetsExpired(
+                    at=turn.now,
+                    group_id=group.group_id,
+                    partitions=tuple((kept.topic, kept.partition) for kept in gone),
+                )
+            )
+        kept_count = sum(len(partitions) for partitions in group.offsets.committed.values())
+        is_bare = len(gone) == kept_count and not group.offsets.pending
+        if is_bare and group.roster.state is GroupState.EMPTY:
+            remove_group(turn, group, is_expired=True)
+
+
+def remove_group(turn: Turn, group: Group, *, is_expired: bool) -> None:
+    turn.keep(GroupRemoved(group_id=group.group_id))
+    for member_id in group.roster.pending:
+        turn.disarm(TimerKind.PENDING, group.group_id, member_id)
+    turn.note(GroupDeleted(at=turn.now, group_id=group.group_id, is_expired=is_expired))
+
+
+def _is_expired(turn: Turn, group: Group, kept: OffsetCommitted) -> bool:
+    roster = group.roster
+    if group.offsets.has_pending(kept.topic, kept.partition):
+        return False
+    if roster.protocol_type is None:  # a simple group: nothing but the commit tells of its use
+        since = kept.commit_ms
+    elif roster.state is GroupState.EMPTY:
+        # A group kept before Kafka stored the time of its state has only its commits to go by.
+        since = roster.state_since_ms if roster.state_since_ms >= 0 else kept.commit_ms
+    elif (
+        roster.state is GroupState.STABLE
+        and roster.subscribed_topics is not None
+        and kept.topic not in roster.subscribed_topics
+    ):
+        since = kept.commit_ms
+    else:
+        return False
+    if kept.expire_ms is not None:
+        return turn.now >= kept.expire_ms
+    return turn.now - since >= turn.limits.offsets_retention_ms

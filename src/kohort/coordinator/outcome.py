@@ -1,0 +1,53 @@
+"""What the coordinator answers with: data for somebody else to carry out.
+
+Records are to be kept first; replies, timers and notes hold once they are. If the records cannot
+be kept the whole outcome is void, and the machine is told so.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kohort.types import GroupId, MemberId, Millis
+
+if TYPE_CHECKING:
+    from kohort.coordinator.notes import Note
+    from kohort.coordinator.records import Record
+    from kohort.coordinator.replies import Reply
+
+
+class TimerKind(StrEnum):
+    """What a timer watches over. Its key names the living thing it belongs to."""
+
+    SESSION = "session"
+    """A member must be heard of; while it is new, it must not wait in its first join for ever."""
+    PENDING = "pending"
+    """An id was handed out; its bearer must come back with it (KIP-394)."""
+    INITIAL_DELAY = "initial-delay"
+    """An empty group waits for the rest of a starting fleet."""
+    JOIN = "join"
+    """The members of a rebalancing group must rejoin."""
+    SYNC = "sync"
+    """Everyone who joined must ask for an assignment (KAFKA-12890)."""
+    EXPIRY = "expiry"
+    """Time to look for offsets and groups that nobody needs any more."""
+
+
+class TimerKey(NamedTuple):
+    kind: TimerKind
+    group_id: GroupId = GroupId("")
+    member_id: MemberId = MemberId("")
+
+    def __str__(self) -> str:
+        return "/".join(part for part in self if part)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Gathered while a command is decided, then handed over whole."""
+
+    records: "list[Record]" = field(default_factory=list)
+    replies: "list[Reply]" = field(default_factory=list)
+    timers: dict[TimerKey, Millis | None] = field(default_factory=dict)
+    """Deadlines to set, by key; None cancels. A key that is set again is moved."""
+    notes: "list[Note]" = field(default_factory=list)

@@ -1,0 +1,187 @@
+"""Between records and the bytes of `__consumer_offsets`: the one file here that sees the wire.
+
+Writing uses the versions Kafka 4 itself writes; reading takes every version there ever was.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kohort.coordinator.records import (
+    FormedMember,
+    GenerationFormed,
+    GroupRemoved,
+    OffsetCommitted,
+    OffsetRemoved,
+    Record,
+)
+from kohort.types import Generation, Millis, ProducerEpoch, ProducerId, Topic, value
+from kohort.wire import consumer_offsets as stored
+from kohort.wire.embedded import decode_subscription
+from kohort.wire.errors import MalformedMessage, UnsupportedVersion
+
+_NONE: Final = -1
+"""How the stored formats say that there is no such number."""
+
+
+@value
+class Skipped:
+    """A record of another kind of group, or bytes that are no record at all; loading goes on."""
+
+    key: bytes
+    reason: str
+
+
+@value
+class Encoded:
+    """Key and value as they are appended; a tombstone has no value."""
+
+    key: bytes
+    value: bytes | None
+
+
+def encode_record(
+    record: GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved,
+) -> Encoded:
+    match record:
+        case OffsetCommitted():
+            key: object = stored.OffsetCommitKey(
+                group=record.group_id, topic=record.topic, partition=record.partition
+            )
+            return Encoded(key=stored.encode_key(key), value=_encode_offset(record))
+        case OffsetRemoved():
+            key = stored.OffsetCommitKey(
+                group=record.group_id, topic=record.topic, partition=record.partition
+            )
+            return Encoded(key=stored.encode_key(key), value=None)
+        case GenerationFormed():
+            key = stored.GroupMetadataKey(group=record.group_id)
+            return Encoded(key=stored.encode_key(key), value=_encode_generation(record))
+        case GroupRemoved():
+            key = stored.GroupMetadataKey(group=record.group_id)
+            return Encoded(key=stored.encode_key(key), value=None)
+
+
+def decode_record(
+    key: bytes | None,
+    value: bytes | None,
+    producer_id: ProducerId | None = None,
+    producer_epoch: ProducerEpoch | None = None,
+) -> Record | Skipped:
+    """A record as read from the log; the producer is its batch's, where that is transactional."""
+    if key is None:
+        return Skipped(key=b"", reason="no key")
+    try:
+        name = stored.decode_key(key)
+        if not isinstance(name, stored.OffsetCommitKey | stored.GroupMetadataKey):
+            return Skipped(key=key, reason=type(name).__name__)
+        content = stored.decode_value(name, value)
+    except (MalformedMessage, UnsupportedVersion) as error:
+        return Skipped(key=key, reason=str(error))
+    if isinstance(name, stored.GroupMetadataKey):
+        return GroupRemoved(group_id=name.group) if content is None else _generation(name, content)
+    if content is None:
+        return OffsetRemoved(group_id=name.group, topic=name.topic, partition=name.partition)
+    return _offset(name, content, producer_id, producer_epoch)
+
+
+def find_subscribed_topics(metadata: Iterable[bytes]) -> frozenset[Topic] | None:
+    """The topics that consumers with this metadata read; None where any of it makes no sense."""
+    topics: set[Topic] = set()
+    try:
+        for each in metadata:
+            topics.update(decode_subscription(each).topics)
+    except MalformedMessage:
+        return None
+    return frozenset(topics)
+
+
+def _encode_offset(record: OffsetCommitted) -> bytes:
+    # An explicit expiry exists only in version 1, which has no leader epoch: Kafka writes it so.
+    version = 4 if record.expire_ms is None else 1
+    content = stored.OffsetCommitValue(
+        offset=record.offset,
+        leader_epoch=record.leader_epoch,
+        metadata=record.metadata,
+        commit_timestamp=record.commit_ms,
+        expire_timestamp=Millis(_NONE) if record.expire_ms is None else record.expire_ms,
+        topic_id=record.topic_id,
+    )
+    return stored.encode_value(content, version)
+
+
+def _encode_generation(record: GenerationFormed) -> bytes:
+    members = tuple(
+        stored.MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.subscription,
+            assignment=member.assignment,
+        )
+        for member in record.members
+    )
+    content = stored.GroupMetadataValue(
+        protocol_type=record.protocol_type,
+        generation=record.generation,
+        protocol=record.protocol,
+        leader=record.leader,
+        current_state_timestamp=record.state_since_ms,
+        members=members,
+    )
+    return stored.encode_value(content, 3)
+
+
+def _generation(
+    key: stored.GroupMetadataKey, content: stored.GroupMetadataValue
+) -> GenerationFormed:
+    return GenerationFormed(
+        group_id=key.group,
+        protocol_type=content.protocol_type,
+        generation=Generation(content.generation),
+        protocol=content.protocol,
+        leader=content.leader,
+        state_since_ms=content.current_state_timestamp,
+        members=tuple(
+            FormedMember(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                # Version 0 had no rebalance timeout: the session timeout served as both.
+                rebalance_timeout_ms=(
+                    member.session_timeout
+                    if member.rebalance_timeout == _NONE
+                    else member.rebalance_timeout
+                ),
+                session_timeout_ms=member.session_timeout,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in content.members
+        ),
+    )
+
+
+def _offset(
+    key: stored.OffsetCommitKey,
+    content: stored.OffsetCommitValue,
+    producer_id: ProducerId | None,
+    producer_epoch: ProducerEpoch | None,
+) -> OffsetCommitted:
+    expire_ms = content.expire_timestamp
+    return OffsetCommitted(
+        group_id=key.group,
+        topic=key.topic,
+        partition=key.partition,
+        offset=content.offset,
+        leader_epoch=content.leader_epoch,
+        metadata=content.metadata,
+        commit_ms=content.commit_timestamp,
+        expire_ms=None if expire_ms == _NONE else expire_ms,
+        topic_id=content.topic_id,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )

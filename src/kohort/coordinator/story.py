@@ -1,0 +1,102 @@
+"""The story of a rebalance while it is being written: who began it, who was waited for, who came.
+
+Soft state: a restart forgets it, and the next rebalance begins a new one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.notes import (
+    Ending,
+    JoinEnd,
+    Participant,
+    Party,
+    RebalanceEnded,
+    Removal,
+    Trigger,
+)
+from kohort.coordinator.states import GroupState
+from kohort.types import Generation, GroupId, MemberId, Millis, value
+
+if TYPE_CHECKING:
+    from kohort.coordinator.group import Member, Roster
+
+
+@value
+class Cause:
+    """Why a rebalance begins: the trigger, who pulled it, and what the client said of it."""
+
+    trigger: Trigger
+    culprit: Party | None = None
+    client_reason: str | None = None
+    removals: tuple[Removal, ...] = ()
+    """Who is out because of it, before the rebalance even begins."""
+
+
+@dataclass(slots=True)
+class Story:
+    cause: Cause
+    state_before: GroupState
+    generation_before: Generation
+    started_ms: Millis
+    had: dict[MemberId, bytes]
+    """What each member held when it began."""
+    joined_ms: dict[MemberId, Millis] = field(default_factory=dict)
+    synced_ms: dict[MemberId, Millis] = field(default_factory=dict)
+    removals: list[Removal] = field(default_factory=list)
+    join_ended_ms: Millis | None = None
+    join_ended_by: JoinEnd | None = None
+
+    def replaced(self, old_id: MemberId, new_id: MemberId) -> None:
+        """What a static member had, it still has under its new id."""
+        if old_id in self.had:
+            self.had[new_id] = self.had.pop(old_id)
+
+    def end(
+        self,
+        group_id: GroupId,
+        roster: "Roster",
+        ending: Ending,
+        now: Millis,
+        *,
+        generation: Generation | None = None,
+        got: dict[MemberId, bytes] | None = None,
+    ) -> RebalanceEnded:
+        return RebalanceEnded(
+            at=now,
+            group_id=group_id,
+            ending=ending,
+            trigger=self.cause.trigger,
+            culprit=self.cause.culprit,
+            client_reason=self.cause.client_reason,
+            state_before=self.state_before,
+            generation_before=self.generation_before,
+            generation=roster.generation if generation is None else generation,
+            started_ms=self.started_ms,
+            join_ended_ms=self.join_ended_ms,
+            join_ended_by=self.join_ended_by,
+            protocol_type=roster.protocol_type,
+            protocol=roster.protocol if roster.members else None,
+            leader=roster.leader,
+            participants=self._participants(roster.members.values(), got or {}),
+            removals=tuple(self.removals),
+        )
+
+    def _participants(
+        self, members: "Iterable[Member]", got: dict[MemberId, bytes]
+    ) -> tuple[Participant, ...]:
+        return tuple(
+            Participant(
+                party=member.party,
+                join_took_ms=_took(self.started_ms, self.joined_ms.get(member.member_id)),
+                sync_took_ms=_took(self.join_ended_ms, self.synced_ms.get(member.member_id)),
+                had=self.had.get(member.member_id, b""),
+                got=got.get(member.member_id, b""),
+            )
+            for member in members
+        )
+
+
+def _took(start: Millis | None, end: Millis | None) -> Millis | None:
+    return None if start is None or end is None else Millis(end - start)
