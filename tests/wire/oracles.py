@@ -94,7 +94,7 @@ class KafkaPython:
             return version in _KAFKA_PYTHON_HEADERS[cls]
         return message is not None and version <= message.max_version
 
-    def tame(self, value: Any, version: int) -> Any:  # noqa: ARG002  # its types are as wide as ours
+    def tame(self, value: Any, version: int) -> Any:  # noqa: ARG002  # as wide as ours
         return value
 
     def encode(self, value: Any, version: int) -> bytes:

@@ -16,7 +16,7 @@ from kohort.wire.envelope import (
     encode_response,
     peek_request,
 )
-from kohort.wire.errors import MalformedMessage, UnsupportedVersion
+from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from kohort.wire.header import RequestHeader, request_header_version, response_header_version
 from tests.wire.oracles import ORACLES, Oracle
 from tests.wire.strategies import MESSAGES, VARIANTS, Message, build
@@ -157,6 +157,13 @@ def test_a_version_that_is_not_spoken_cannot_be_written() -> None:
         encode_request(HeartbeatRequest(group_id=GroupId("g")), 5, 1, None)
     with pytest.raises(UnsupportedVersion):
         encode_response(HeartbeatResponse(), 5, 1)
+
+
+def test_a_correlation_id_beyond_32_bits_cannot_be_written() -> None:
+    with pytest.raises(UnencodableMessage, match="RequestHeader v2: correlation_id"):
+        encode_request(HeartbeatRequest(), 4, 2**31, None)
+    with pytest.raises(UnencodableMessage, match="ResponseHeader: correlation_id"):
+        encode_response(HeartbeatResponse(), 4, 2**31)
 
 
 @every_request

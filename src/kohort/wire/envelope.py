@@ -1,12 +1,14 @@
 """A message in its envelope: length, header and body as one frame, for the node and the client."""
 
+from collections.abc import Callable
 from struct import Struct
+from struct import error as StructError  # noqa: N812  # it is a class
 from typing import Any, Final
 
 from kohort.types import ErrorCode
 from kohort.wire.api import find_api
-from kohort.wire.compiler import Decoder, decode, decoder, encoder
-from kohort.wire.errors import MalformedMessage, UnsupportedVersion
+from kohort.wire.compiler import Decoder, Encoder, decode, decoder, encoder
+from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from kohort.wire.header import (
     API_VERSIONS_KEY,
     RequestHeader,
@@ -18,13 +20,19 @@ from kohort.wire.schema import schema_of
 
 _KEY_AND_VERSION: Final = Struct(">hh")
 _LENGTH: Final = Struct(">i")
-_RESPONSE_HEADS: Final = (Struct(">ii"), Struct(">iiB"))
+_RESPONSE_HEADS: Final = (Struct(">ii"), Struct(">iix"))
 """Length and response header in one, by header version; version 1 ends in an empty tag section."""
 
 _API_VERSIONS_ERROR: Final = Struct(">h")
 
-_request_decoders: dict[tuple[int, int], tuple[Decoder, Decoder]] = {}
-"""Header and body decoders by API key and version: one look-up on the way in."""
+_request_decoders: dict[bytes, tuple[Decoder, Decoder]] = {}
+"""Header and body decoders by key and version as a frame begins with them: one look-up per request.
+
+Only what is spoken here is kept, so peers cannot make it grow.
+"""
+
+_response_encoders: dict[tuple[type, int], tuple[Encoder, Callable[..., bytes], int]] = {}
+"""Body encoder, head and header size by message and version: one look-up per response."""
 
 
 def peek_request(frame: bytes) -> tuple[int, int]:
@@ -37,14 +45,13 @@ def peek_request(frame: bytes) -> tuple[int, int]:
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Any]:
     """Header and body of a request frame; UnsupportedVersion where key or version is not ours."""
-    spoken = peek_request(frame)
-    decoders = _request_decoders.get(spoken)
+    decoders = _request_decoders.get(frame[:4])
     if decoders is None:
-        decoders = _request_decoders[spoken] = _find_request_decoders(*spoken)
+        decoders = _request_decoders[frame[:4]] = _find_request_decoders(*peek_request(frame))
     header, position = decoders[0](frame, 0)
     body, position = decoders[1](frame, position)
     if position != len(frame):
-        raise _trailing(type(body), spoken[1], frame, position)
+        raise _trailing(type(body), header.request_api_version, frame, position)
     return header, body
 
 
@@ -72,13 +79,20 @@ def encode_request(body: object, version: int, correlation_id: int, client_id: s
 
 
 def encode_response(body: object, version: int, correlation_id: int) -> bytes:
-    response = type(body)
+    found = _response_encoders.get((type(body), version))
+    if found is None:
+        found = _response_encoders[type(body), version] = _find_response_encoder(
+            type(body), version
+        )
+    encode_body, pack_head, header_size = found
     parts: list[bytes] = [b""]
-    encoder(response, version)(body, parts)
-    header_version = response_header_version(response, version)
-    head = _RESPONSE_HEADS[header_version]
-    size = sum(map(len, parts)) + head.size - _LENGTH.size
-    parts[0] = head.pack(size, correlation_id, *(0,) * header_version)
+    encode_body(body, parts)
+    size = sum(map(len, parts)) + header_size
+    try:
+        parts[0] = pack_head(size, correlation_id)
+    except StructError:
+        reason = f"{correlation_id!r}, in a frame of {size} bytes, does not fit"
+        raise UnencodableMessage("ResponseHeader", "correlation_id", reason) from None
     return b"".join(parts)
 
 
@@ -109,6 +123,14 @@ def _find_request_decoders(key: int, version: int) -> tuple[Decoder, Decoder]:
         raise UnsupportedVersion(key, api.name if api else f"API key {key}", version)
     header_version = request_header_version(api.request, version)
     return decoder(RequestHeader, header_version), decoder(api.request, version)
+
+
+def _find_response_encoder(
+    response: type, version: int
+) -> tuple[Encoder, Callable[..., bytes], int]:
+    encode_body = encoder(response, version)
+    head = _RESPONSE_HEADS[response_header_version(response, version)]
+    return encode_body, head.pack, head.size - _LENGTH.size
 
 
 def _trailing(cls: type, version: int, frame: bytes, position: int) -> MalformedMessage:

@@ -90,11 +90,9 @@ def _encode_header(header: Header) -> bytes:
 def read_records(  # noqa: C901 - one straight line, since a call for every number costs too much
     body: bytes, header: BatchHeader, *, message: str, shift: int
 ) -> Iterator[Record]:
-    """The records of a batch, one by one; errors name the message and count bytes from shift.
-
-    Numbers stay zigzagged while that saves work: an odd one is negative. A record is checked once
-    it is read, which is safe because positions only grow and slices take no more than there is.
-    """
+    """The records of a batch, one by one; errors name the message and count bytes from shift."""
+    # Numbers stay zigzagged while that saves work: an odd one is negative. A record is checked
+    # once it is read: positions only grow, and slices take no more than there is.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     is_log_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     offset_max = 2 * header.last_offset_delta
@@ -139,19 +137,14 @@ def read_records(  # noqa: C901 - one straight line, since a call for every numb
             headers, pos = _read_headers(body, pos, end) if body[pos] else ((), pos + 1)
             if pos != end or offset > offset_max or odd & 1:
                 _reject()
-            yield Record(
-                offset=Offset(base_offset + (offset >> 1)),
-                timestamp=Millis(timestamp),
-                key=key,
-                value=value,
-                headers=headers,
-            )
+            at, time = Offset(base_offset + (offset >> 1)), Millis(timestamp)
+            yield Record(offset=at, timestamp=time, key=key, value=value, headers=headers)
     except (IndexError, ValueError):
         field, position, reason = _find_fault(body, start, header.last_offset_delta)
         field = f"records[{index}].{field}"
         raise MalformedMessage(message, field, shift + position, reason) from None
-    if pos != len(body):
-        reason = f"{len(body) - pos} bytes follow the last record"
+    if left := len(body) - pos:
+        reason = f"{left} bytes follow the last record"
         raise MalformedMessage(message, "records", shift + pos, reason)
 
 
