@@ -76,7 +76,7 @@ class Roster:
     leader: MemberId | None = None
     members: dict[MemberId, Member] = field(default_factory=dict)
     instances: dict[InstanceId, MemberId] = field(default_factory=dict)
-    pending: dict[MemberId, None] = field(default_factory=dict)
+    pending: dict[MemberId, Party] = field(default_factory=dict)
     """Ids handed out whose bearers have not come back yet (KIP-394)."""
     unsynced: dict[MemberId, None] = field(default_factory=dict)
     """Members of this generation that have not asked for their assignment yet."""
@@ -181,14 +181,15 @@ class Roster:
     def replace(self, old: Member, new: Member) -> None:
         """A static member's new self takes the place of the old one, leadership and all."""
         assert new.instance_id is not None
-        del self.members[old.member_id]
-        self.members[new.member_id] = new
+        everyone = (new if member is old else member for member in self.members.values())
+        self.members = {member.member_id: member for member in everyone}
         self._count(old, -1)
         self._count(new, 1)
         self.joined_count += (new.join_ticket is not None) - (old.join_ticket is not None)
         self.instances[new.instance_id] = new.member_id
         if self.leader == old.member_id:
             self.leader = new.member_id
+        # DEVIATION: Kafka goes on waiting for a sync under the old id, and rebalances over it.
         if old.member_id in self.unsynced:
             del self.unsynced[old.member_id]
             self.unsynced[new.member_id] = None
@@ -212,8 +213,11 @@ class Roster:
         self.subscribed_topics = find_subscribed_topics(metadata)
 
     def _count(self, member: Member, step: int) -> None:
-        for protocol in member.protocols:
-            self.support[protocol.name] = self.support.get(protocol.name, 0) + step
+        # A member that names a protocol twice still has one voice; to Kafka it is an error within.
+        for name in dict.fromkeys(protocol.name for protocol in member.protocols):
+            self.support[name] = self.support.get(name, 0) + step
+            if not self.support[name]:
+                del self.support[name]
 
     def follow(self, formed: GenerationFormed) -> None:
         """The record is kept: what it promised is now so."""
@@ -276,7 +280,8 @@ def roster_from(formed: GenerationFormed | None) -> Roster:
     roster.state_since_ms = formed.state_since_ms
     for kept in formed.members:
         roster.add(member_from(kept, formed.protocol or ""))
-    roster.leader = formed.leader
+    if formed.leader in roster.members:
+        roster.leader = formed.leader
     roster.state = GroupState.STABLE if formed.members else GroupState.EMPTY
     roster.previous_state = roster.state
     roster.recompute_subscribed_topics()

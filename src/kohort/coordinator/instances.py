@@ -28,11 +28,10 @@ def replace(turn: Turn, group: Group, command: JoinGroup) -> None:
     _fence(turn, old)
     roster.replace(old, new)
     roster.park_join(new, command.ticket)
-    if roster.story is not None:
+    if roster.story is not None and answer is Answer.PARK:
         roster.story.replaced(old.member_id, new.member_id)
     rebalance.note_joined(turn, roster, new)
-    turn.disarm(TimerKind.SESSION, group.group_id, old.member_id)
-    rebalance.rearm_session(turn, group, new)
+    _start_session(turn, group, old, new)
     _note_replaced(turn, group, old, new, is_quiet=False)
     is_turned = answer is Answer.REBALANCE_IF_PROTOCOL
     trigger = Trigger.PROTOCOL_CHANGED if is_turned else Trigger.INSTANCE_RESTARTED
@@ -104,9 +103,24 @@ def _promise_replacement(
             ),
         )
     )
+    _start_session(turn, group, old, new)
+    _note_replaced(turn, group, old, new, is_quiet=True)
+
+
+def keep_old_self(turn: Turn, group: Group) -> None:
+    """The new id could not be kept: the old one is still the member's, and lives on."""
+    roster = group.roster
+    assert roster.arriving is not None
+    assert roster.arriving.instance_id is not None
+    old = roster.members[roster.instances[roster.arriving.instance_id]]
+    rebalance.rearm_session(turn, group, old)
+    roster.arriving = None
+
+
+def _start_session(turn: Turn, group: Group, old: Member, new: Member) -> None:
+    # DEVIATION: Kafka measures the new self's first session by the old one's timeout.
     turn.disarm(TimerKind.SESSION, group.group_id, old.member_id)
     rebalance.rearm_session(turn, group, new)
-    _note_replaced(turn, group, old, new, is_quiet=True)
 
 
 def _note_replaced(turn: Turn, group: Group, old: Member, new: Member, *, is_quiet: bool) -> None:

@@ -47,8 +47,11 @@ def _turn_away(turn: Turn, group: Group, command: JoinGroup) -> None:
     member = group.roster.members.get(command.member_id)
     if member is not None:
         rebalance.expel(turn, group, member, Departure.GROUP_FULL)
-    group.roster.pending.pop(command.member_id, None)
+    if command.member_id in group.roster.pending:
+        del group.roster.pending[command.member_id]
+        turn.disarm(TimerKind.PENDING, group.group_id, command.member_id)
     turn.refuse(command.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED)
+    # DEVIATION: Kafka 4 lets the others wait for the timeout, even when nobody else is missing.
     rebalance.recheck(turn, group)
 
 
@@ -68,9 +71,9 @@ def _join_without_id(turn: Turn, group: Group, command: JoinGroup) -> None:
 def _issue_id(turn: Turn, group: Group, command: JoinGroup) -> None:
     """Give an id and ask to come back with it: a client that gives up leaves no ghost (KIP-394)."""
     fresh = command.fresh_member_id
-    group.roster.pending[fresh] = None
+    party = group.roster.pending[fresh] = _party(command, fresh)
     turn.arm(TimerKind.PENDING, group.group_id, command.session_timeout_ms, fresh)
-    turn.note(MemberIdIssued(at=turn.now, group_id=group.group_id, party=_party(command, fresh)))
+    turn.note(MemberIdIssued(at=turn.now, group_id=group.group_id, party=party))
     turn.refuse(command.ticket, ErrorCode.MEMBER_ID_REQUIRED, fresh)
 
 

@@ -28,7 +28,7 @@ class Limits:
     """Protects a long join phase from members that joined, gave up, and joined again."""
 
     offset_metadata_max_bytes: int = 4_096
-    """Protects memory and log from commits that carry documents. Kafka counts characters."""
+    """Protects memory and log from commits that carry documents. Kafka counts UTF-16 units."""
 
     offsets_retention_ms: Millis = Millis(7 * 24 * 60 * _MINUTE)
     """Protects the log from groups nobody uses any more; the setting counts in minutes."""

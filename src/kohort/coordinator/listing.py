@@ -61,7 +61,7 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedMember:
 
 def list_all(turn: Turn, groups: Mapping[GroupId, Group], command: ListGroups) -> None:
     """Filters ignore case, and a filter nobody knows matches nothing."""
-    states = {state.lower() for state in command.states}
+    states = {state.lower().strip() for state in command.states}
     types = {type_.lower() for type_ in command.types}
     listed = tuple(
         ListedGroup(

@@ -2,6 +2,7 @@
 
     decide(command, now) -> Outcome    reads hard state, may change soft state
     apply(record)                      the only way hard state changes; also how it is loaded
+    start()                            before loading: requests are told to come back
     fail(outcome, error, now)          an outcome's records could not be kept: what happens instead
     resume(now) -> Outcome             after loading: sessions are armed, full groups rebalance
 
@@ -12,7 +13,15 @@ it keeps an outcome's records before anything else of that outcome happens.
 from enum import StrEnum
 from typing import Final, assert_never
 
-from kohort.coordinator import assignment, joining, listing, membership, offsets, rebalance
+from kohort.coordinator import (
+    assignment,
+    instances,
+    joining,
+    listing,
+    membership,
+    offsets,
+    rebalance,
+)
 from kohort.coordinator.commands import (
     NO_MEMBER,
     Command,
@@ -56,6 +65,7 @@ from kohort.types import ErrorCode, Generation, GroupId, Millis, ProducerId
 class Phase(StrEnum):
     """Whether the coordinator can answer at all."""
 
+    NOT_STARTED = "not-started"
     LOADING = "loading"
     ACTIVE = "active"
     STOPPED = "stopped"
@@ -74,8 +84,15 @@ _APPEND_ERRORS: Final = {
 }
 """What clients are told when records cannot be kept: they know no storage errors here."""
 
-_NEEDS_GROUP_ID: Final = (JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DeleteOffsets)
-"""Requests that refuse an empty group id. Commits and fetches take it, as they always did."""
+_NEEDS_GROUP_ID: Final = (
+    JoinGroup,
+    SyncGroup,
+    Heartbeat,
+    LeaveGroup,
+    CommitTransactionOffsets,
+    DeleteOffsets,
+)
+"""Requests that refuse an empty group id. Plain commits and fetches take it, as they always did."""
 
 
 class Coordinator:
@@ -83,7 +100,7 @@ class Coordinator:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.phase = Phase.LOADING
+        self.phase = Phase.NOT_STARTED
         self.groups: dict[GroupId, Group] = {}
         self._open_transactions: dict[ProducerId, dict[GroupId, None]] = {}
         """Which groups a producer has pending offsets in, so that its end is no walk over all."""
@@ -108,13 +125,27 @@ class Coordinator:
         return turn.outcome
 
     def _answer(self, turn: Turn, command: Request) -> None:
-        if self.phase is not Phase.ACTIVE:
-            self._answer_unready(turn, command)
-        elif isinstance(command, _NEEDS_GROUP_ID) and not command.group_id:
+        fault = self._find_fault(command)
+        if fault is not None:
             member_id = command.member_id if isinstance(command, JoinGroup) else NO_MEMBER
-            turn.refuse(command.ticket, ErrorCode.INVALID_GROUP_ID, member_id)
+            turn.refuse(command.ticket, fault, member_id)
+        elif self.phase is not Phase.ACTIVE:
+            self._answer_unready(turn, command)
         else:
             self._dispatch(turn, command)
+
+    def _find_fault(self, command: Request) -> ErrorCode | None:
+        """What is wrong with a request whatever group it is for, and whoever coordinates that."""
+        if self.phase is Phase.NOT_STARTED:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if isinstance(command, _NEEDS_GROUP_ID) and not command.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        if isinstance(command, JoinGroup):
+            shortest = self.limits.group_min_session_timeout_ms
+            longest = self.limits.group_max_session_timeout_ms
+            if not shortest <= command.session_timeout_ms <= longest:
+                return ErrorCode.INVALID_SESSION_TIMEOUT
+        return None
 
     def _dispatch(self, turn: Turn, command: Request) -> None:  # noqa: C901  # a flat table
         groups = self.groups
@@ -148,6 +179,7 @@ class Coordinator:
 
     def _answer_unready(self, turn: Turn, command: Request) -> None:
         if self.phase is Phase.STOPPED:
+            # DEVIATION: asked for a list, Kafka would say that there are no groups at all.
             turn.refuse(command.ticket, ErrorCode.NOT_COORDINATOR)
         elif isinstance(command, Heartbeat):
             # The member may well be alive; saying otherwise would rebalance it for our restart.
@@ -162,11 +194,6 @@ class Coordinator:
             turn.refuse(command.ticket, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _join(self, turn: Turn, command: JoinGroup) -> None:
-        limits, session_ms = self.limits, command.session_timeout_ms
-        shortest, longest = limits.group_min_session_timeout_ms, limits.group_max_session_timeout_ms
-        if not shortest <= session_ms <= longest:
-            turn.refuse(command.ticket, ErrorCode.INVALID_SESSION_TIMEOUT, command.member_id)
-            return
         group = self.groups.get(command.group_id)
         if group is not None:
             joining.join(turn, group, command)
@@ -234,7 +261,8 @@ class Coordinator:
             case GroupRemoved():
                 removed = self.groups.pop(record.group_id, None)
                 if removed is not None and removed.offsets:
-                    # The group goes, its offsets are kept until their own tombstones.
+                    # DEVIATION: the group goes, its offsets stay visible until their own
+                    # tombstones; Kafka hides them until another commit brings the group back.
                     self._get_or_create(record.group_id).offsets = removed.offsets
             case TransactionEnded():
                 self._apply_transaction_end(record)
@@ -269,7 +297,11 @@ class Coordinator:
             if group.formed is not None or group.offsets
         }
 
-    # Failing, resuming, stopping
+    # Starting, failing, resuming, stopping
+
+    def start(self) -> None:
+        """The log is being read: from here on there is a coordinator, only not ready yet."""
+        self.phase = Phase.LOADING
 
     def fail(self, failed: Outcome, error: ErrorCode, now: Millis) -> Outcome:
         """The records of an outcome could not be kept: none of it happened, and this does."""
@@ -278,7 +310,11 @@ class Coordinator:
         promised = {reply.ticket for reply in failed.replies}
         for record in failed.records:
             if isinstance(record, GenerationFormed):
-                self._take_back(turn, self.groups[record.group_id], record, told)
+                self._take_back(turn, failed, record, told)
+                break
+        else:
+            # Who tried to commit is alive all the same, and what was not let go of stays due.
+            turn.outcome.timers = {key: at for key, at in failed.timers.items() if at is not None}
         answered = {reply.ticket for reply in turn.outcome.replies}
         for ticket in sorted(promised - answered):
             turn.refuse(ticket, told)
@@ -291,8 +327,9 @@ class Coordinator:
         return turn.outcome
 
     def _take_back(
-        self, turn: Turn, group: Group, record: GenerationFormed, told: ErrorCode
+        self, turn: Turn, failed: Outcome, record: GenerationFormed, told: ErrorCode
     ) -> None:
+        group = self.groups[record.group_id]
         roster = group.roster
         if group.formed is None and record.generation == 0:
             for member in roster.members.values():
@@ -300,12 +337,14 @@ class Coordinator:
                     turn.refuse(member.join_ticket, told)
             del self.groups[group.group_id]
         elif roster.state is GroupState.COMPLETING_REBALANCE:
+            turn.outcome.timers = failed.timers
             assignment.on_assignment_not_kept(turn, group, told)
         elif roster.state is GroupState.PREPARING_REBALANCE:
             # Nobody is in an empty generation, so nothing is lost if only we know of it.
+            turn.outcome.timers, turn.outcome.notes = failed.timers, failed.notes
             roster.follow(record)
         else:
-            roster.arriving = None
+            instances.keep_old_self(turn, group)
 
     def resume(self, now: Millis) -> Outcome:
         """Loading is over: from here on the groups are alive."""
@@ -323,6 +362,8 @@ class Coordinator:
 
     def _shut_down(self, turn: Turn) -> None:
         """Send everyone who waits away to look for the coordinator, wherever it will be."""
+        if self.phase is Phase.STOPPED:
+            return
         self.phase = Phase.STOPPED
         for group in self.groups.values():
             for member in group.roster.members.values():

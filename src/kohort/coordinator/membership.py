@@ -6,7 +6,6 @@ from kohort.coordinator.group import Group, Roster
 from kohort.coordinator.notes import (
     Departure,
     MemberGone,
-    Party,
     PendingExpired,
     Removal,
     Trigger,
@@ -55,11 +54,16 @@ def _find_sync_fault(
         return fault
     if command.generation != roster.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    if command.protocol_type is not None and command.protocol_type != roster.protocol_type:
+    if _differs(command.protocol_type, roster.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if command.protocol is not None and command.protocol != roster.protocol:
+    if _differs(command.protocol, roster.protocol):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return None
+
+
+def _differs(asked: str | None, chosen: str | None) -> bool:
+    """Older clients do not say, and a group in its first join phase has not chosen yet."""
+    return asked is not None and chosen is not None and asked != chosen
 
 
 def heartbeat(turn: Turn, group: Group | None, command: Heartbeat) -> None:
@@ -138,6 +142,7 @@ def leave(turn: Turn, group: Group | None, command: LeaveGroup) -> None:
     if roster.state is GroupState.PREPARING_REBALANCE:
         rebalance.recheck(turn, group)
     elif gone:
+        # DEVIATION: Kafka 4 also rebalances when only an id that was handed out is given back.
         leaver, removal = gone[0]
         is_removed = removal.departure is Departure.REMOVED
         cause = Cause(
@@ -172,16 +177,12 @@ def _remove_leaver(turn: Turn, group: Group, leaver: Leaver) -> tuple[ErrorCode,
 
 
 def _drop_pending(turn: Turn, group: Group, leaver: Leaver) -> None:
-    del group.roster.pending[leaver.member_id]
     turn.disarm(TimerKind.PENDING, group.group_id, leaver.member_id)
-    party = Party(
-        member_id=leaver.member_id, instance_id=leaver.instance_id, client_id="", client_host=""
-    )
     turn.note(
         MemberGone(
             at=turn.now,
             group_id=group.group_id,
-            party=party,
+            party=group.roster.pending.pop(leaver.member_id),
             departure=Departure.LEFT,
             client_reason=leaver.reason,
         )

@@ -4,8 +4,9 @@ The machine never logs; these values say what a log line would, and more. The vo
 closed: a new trigger or departure is a new member of an enum and breaks the build until handled.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kohort.coordinator.states import GroupState
 from kohort.types import (
@@ -27,21 +28,31 @@ class Trigger(StrEnum):
     MEMBER_JOINED = "member-joined"
     SUBSCRIPTION_CHANGED = "subscription-changed"
     LEADER_REJOINED = "leader-rejoined"
-    """The leader saw the topics change, or was told to enforce a rebalance."""
     INSTANCE_RESTARTED = "instance-restarted"
-    """A static member came back while the generation was being completed."""
     PROTOCOL_CHANGED = "protocol-changed"
-    """A static member came back with protocols that turn the group's choice."""
     MEMBER_LEFT = "member-left"
     MEMBER_REMOVED = "member-removed"
-    """An administrator removed a static member by its instance id."""
     SESSION_EXPIRED = "session-expired"
     JOIN_EXPIRED = "join-expired"
-    """A new member's first join was parked for too long."""
     SYNC_EXPIRED = "sync-expired"
     ASSIGNMENT_NOT_STORED = "assignment-not-stored"
     OVER_CAPACITY = "over-capacity"
-    """Loaded with more members than the group may have."""
+
+
+TRIGGERS: Final[Mapping[Trigger, str]] = {
+    Trigger.MEMBER_JOINED: "a member came that was not in the group",
+    Trigger.SUBSCRIPTION_CHANGED: "a member joined again with other protocols or metadata",
+    Trigger.LEADER_REJOINED: "the leader saw the topics change, or was told to enforce a rebalance",
+    Trigger.INSTANCE_RESTARTED: "a static member came back while the generation was completed",
+    Trigger.PROTOCOL_CHANGED: "a static member came back with protocols that turn the choice",
+    Trigger.MEMBER_LEFT: "a member said that it leaves",
+    Trigger.MEMBER_REMOVED: "an administrator removed a static member by its instance id",
+    Trigger.SESSION_EXPIRED: "a member was not heard of within its session timeout",
+    Trigger.JOIN_EXPIRED: "a new member's first join was parked for too long",
+    Trigger.SYNC_EXPIRED: "a member joined but never asked for its assignment",
+    Trigger.ASSIGNMENT_NOT_STORED: "the leader's assignment could not be kept",
+    Trigger.OVER_CAPACITY: "loaded with more members than the group may have",
+}
 
 
 class Departure(StrEnum):
@@ -53,8 +64,18 @@ class Departure(StrEnum):
     JOIN_EXPIRED = "join-expired"
     SYNC_EXPIRED = "sync-expired"
     NOT_REJOINED = "not-rejoined"
-    """Dynamic, and the time to rejoin was over."""
     GROUP_FULL = "group-full"
+
+
+DEPARTURES: Final[Mapping[Departure, str]] = {
+    Departure.LEFT: "it said that it leaves",
+    Departure.REMOVED: "an administrator removed it by its instance id",
+    Departure.SESSION_EXPIRED: "it was not heard of within its session timeout",
+    Departure.JOIN_EXPIRED: "it was new, and its first join was parked for too long",
+    Departure.SYNC_EXPIRED: "it joined but never asked for its assignment",
+    Departure.NOT_REJOINED: "it is dynamic, and the time to rejoin was over",
+    Departure.GROUP_FULL: "it rejoined after as many others as the group may have",
+}
 
 
 class JoinEnd(StrEnum):
@@ -65,15 +86,28 @@ class JoinEnd(StrEnum):
     INITIAL_DELAY = "initial-delay"
 
 
+JOIN_ENDS: Final[Mapping[JoinEnd, str]] = {
+    JoinEnd.ALL_JOINED: "nobody else was waited for",
+    JoinEnd.TIMEOUT: "the longest rebalance timeout among the members was over",
+    JoinEnd.INITIAL_DELAY: "the wait for the rest of a starting fleet was over",
+}
+
+
 class Ending(StrEnum):
     """How a rebalance ends."""
 
     STABLE = "stable"
     EMPTY = "empty"
     INTERRUPTED = "interrupted"
-    """Another rebalance began before this one's assignment was kept."""
     ABANDONED = "abandoned"
-    """The coordinator shut down in the middle."""
+
+
+ENDINGS: Final[Mapping[Ending, str]] = {
+    Ending.STABLE: "the leader's assignment was kept",
+    Ending.EMPTY: "nobody was left",
+    Ending.INTERRUPTED: "another rebalance began before this one's assignment was kept",
+    Ending.ABANDONED: "the coordinator shut down in the middle",
+}
 
 
 @value

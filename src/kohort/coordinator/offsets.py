@@ -148,7 +148,7 @@ def _keep_offsets(
     results = []
     for each in command.offsets:
         metadata = each.metadata or ""
-        if len(metadata) > longest:
+        if _is_longer(metadata, longest):
             results.append(_result(each, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
         records.append(
@@ -168,6 +168,13 @@ def _keep_offsets(
         )
         results.append(_result(each, ErrorCode.NONE))
     turn.reply(CommitAnswered(ticket=command.ticket, results=tuple(results)))
+
+
+def _is_longer(text: str, longest: int) -> bool:
+    """Counted as Java counts: a character outside the basic plane counts twice."""
+    if 2 * len(text) <= longest:
+        return False
+    return len(text.encode("utf-16-le", "surrogatepass")) > 2 * longest
 
 
 def _result(each: OffsetToCommit, error: ErrorCode) -> PartitionResult:
@@ -255,7 +262,7 @@ def delete(turn: Turn, group: Group | None, command: DeleteOffsets) -> None:
     if isinstance(answer, ErrorCode):
         turn.refuse(command.ticket, answer)
         return
-    if answer is Answer.NOT_EMPTY_UNLESS_CONSUMER and roster.protocol_type != CONSUMER:
+    if answer is Answer.ACCEPT_UNSUBSCRIBED and roster.protocol_type != CONSUMER:
         turn.refuse(command.ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     results = []

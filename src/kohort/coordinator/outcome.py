@@ -4,9 +4,10 @@ Records are to be kept first; replies, timers and notes hold once they are. If t
 be kept the whole outcome is void, and the machine is told so.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kohort.types import GroupId, MemberId, Millis
 
@@ -20,17 +21,23 @@ class TimerKind(StrEnum):
     """What a timer watches over. Its key names the living thing it belongs to."""
 
     SESSION = "session"
-    """A member must be heard of; while it is new, it must not wait in its first join for ever."""
     PENDING = "pending"
-    """An id was handed out; its bearer must come back with it (KIP-394)."""
     INITIAL_DELAY = "initial-delay"
-    """An empty group waits for the rest of a starting fleet."""
     JOIN = "join"
-    """The members of a rebalancing group must rejoin."""
     SYNC = "sync"
-    """Everyone who joined must ask for an assignment (KAFKA-12890)."""
     EXPIRY = "expiry"
-    """Time to look for offsets and groups that nobody needs any more."""
+
+
+WATCHES: Final[Mapping[TimerKind, str]] = {
+    TimerKind.SESSION: (
+        "a member must be heard of; while it is new, it must not wait in its first join for ever"
+    ),
+    TimerKind.PENDING: "an id was handed out; its bearer must come back with it (KIP-394)",
+    TimerKind.INITIAL_DELAY: "an empty group waits for the rest of a starting fleet",
+    TimerKind.JOIN: "the members of a rebalancing group must rejoin",
+    TimerKind.SYNC: "everyone who joined must ask for an assignment (KAFKA-12890)",
+    TimerKind.EXPIRY: "time to look for offsets and groups that nobody needs any more",
+}
 
 
 class TimerKey(NamedTuple):

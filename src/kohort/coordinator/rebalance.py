@@ -16,7 +16,7 @@ from kohort.coordinator.notes import (
     StateChanged,
 )
 from kohort.coordinator.outcome import TimerKind
-from kohort.coordinator.records import GenerationFormed
+from kohort.coordinator.records import FormedMember, GenerationFormed
 from kohort.coordinator.replies import Joined, JoinedMember
 from kohort.coordinator.states import LEGAL, GroupState
 from kohort.coordinator.story import Cause, Story
@@ -94,13 +94,17 @@ def complete_join(turn: Turn, group: Group, ended_by: JoinEnd) -> None:
     roster, group_id = group.roster, group.group_id
     turn.disarm_phase(group, TimerKind.JOIN)
     turn.disarm_phase(group, TimerKind.INITIAL_DELAY)
+    # DEVIATION: Kafka forgets to clear this, and may extend the next initial delay for nobody.
     roster.is_still_growing = False
     _remove_absent(turn, group)
     if not roster.members:
         _promise_empty(turn, group, ended_by)
     elif not _elect_leader(roster):
         turn.note(NobodyRejoined(at=turn.now, group_id=group_id))
-        turn.arm_phase(group, TimerKind.JOIN, roster.rebalance_timeout_ms)
+        # DEVIATION: Kafka waits for the rebalance timeout once more, which its clients may set to
+        # nothing: then the phase would end and be extended again and again within one moment.
+        shortest_ms = turn.limits.group_min_session_timeout_ms
+        turn.arm_phase(group, TimerKind.JOIN, max(roster.rebalance_timeout_ms, shortest_ms))
     else:
         _form_generation(turn, group, ended_by)
 
@@ -132,8 +136,7 @@ def _form_generation(turn: Turn, group: Group, ended_by: JoinEnd) -> None:
     roster.recompute_subscribed_topics()
     move(turn, group, GroupState.COMPLETING_REBALANCE)
     if roster.story is not None:
-        roster.story.join_ended_ms = turn.now
-        roster.story.join_ended_by = ended_by
+        roster.story.end_join(roster, ended_by, turn.now)
     for member in roster.members.values():
         answer_join(turn, group, member)
         rearm_session(turn, group, member)
@@ -192,8 +195,7 @@ def _promise_empty(turn: Turn, group: Group, ended_by: JoinEnd) -> None:
     )
     turn.note(changed(turn, group, GroupState.EMPTY))
     if roster.story is not None:
-        roster.story.join_ended_ms = turn.now
-        roster.story.join_ended_by = ended_by
+        roster.story.end_join(roster, ended_by, turn.now)
         turn.note(
             roster.story.end(group.group_id, roster, Ending.EMPTY, turn.now, generation=generation)
         )
@@ -264,13 +266,13 @@ def refuse_syncs(turn: Turn, group: Group, error: ErrorCode) -> None:
 
 def _open_story(turn: Turn, group: Group, cause: Cause) -> None:
     roster = group.roster
-    had = {kept.member_id: kept.assignment for kept in group.formed.members} if group.formed else {}
+    kept_members = group.formed.members if group.formed is not None else ()
     roster.story = Story(
         cause=cause,
         state_before=roster.state,
         generation_before=roster.generation,
         started_ms=turn.now,
-        had=had,
+        had={_holder(roster, kept): kept.assignment for kept in kept_members},
         joined_ms={
             member.member_id: turn.now
             for member in roster.members.values()
@@ -291,6 +293,13 @@ def _open_story(turn: Turn, group: Group, cause: Cause) -> None:
             waited_for=tuple(waited_for),
         )
     )
+
+
+def _holder(roster: Roster, kept: FormedMember) -> MemberId:
+    """What an instance had, it has under its new id."""
+    if kept.instance_id is None:
+        return kept.member_id
+    return roster.instances.get(kept.instance_id, kept.member_id)
 
 
 def note_joined(turn: Turn, roster: Roster, member: Member) -> None:

@@ -16,11 +16,14 @@ from kohort.coordinator.records import (
 )
 from kohort.types import Generation, Millis, ProducerEpoch, ProducerId, Topic, value
 from kohort.wire import consumer_offsets as stored
-from kohort.wire.embedded import decode_subscription
+from kohort.wire.compiler import decoder
+from kohort.wire.embedded import Subscription
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
 
 _NONE: Final = -1
 """How the stored formats say that there is no such number."""
+
+_VERSION_SIZE: Final = 2
 
 
 @value
@@ -76,6 +79,7 @@ def decode_record(
             return Skipped(key=key, reason=type(name).__name__)
         content = stored.decode_value(name, value)
     except (MalformedMessage, UnsupportedVersion) as error:
+        # DEVIATION: Kafka skips kinds it does not know, but gives up loading at damaged ones.
         return Skipped(key=key, reason=str(error))
     if isinstance(name, stored.GroupMetadataKey):
         return GroupRemoved(group_id=name.group) if content is None else _generation(name, content)
@@ -86,10 +90,13 @@ def decode_record(
 
 def find_subscribed_topics(metadata: Iterable[bytes]) -> frozenset[Topic] | None:
     """The topics that consumers with this metadata read; None where any of it makes no sense."""
+    # Version 0 begins every other version: what later ones append cannot spoil the topics.
+    read = decoder(Subscription, 0)
     topics: set[Topic] = set()
     try:
         for each in metadata:
-            topics.update(decode_subscription(each).topics)
+            subscription, _ = read(each, _VERSION_SIZE)
+            topics.update(subscription.topics)
     except MalformedMessage:
         return None
     return frozenset(topics)

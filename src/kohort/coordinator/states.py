@@ -39,7 +39,7 @@ LEGAL: Final[Mapping[GroupState, Mapping[GroupState, str]]] = {
     },
     PREPARING: {
         COMPLETING: "all members have joined, or the time for it is over",
-        EMPTY: "the time is over and nobody is left",
+        EMPTY: "the phase ends and nobody is left",
         DEAD: "given up",
     },
     COMPLETING: {
@@ -82,11 +82,11 @@ class Answer(Enum):
     PARK = "parked until the phase ends"
     CURRENT = "answered at once from the present generation"
     REBALANCE = "begins a rebalance"
-    REBALANCE_IF_CHANGED = "begins a rebalance if the member's protocols changed, else CURRENT"
-    REBALANCE_IF_LEADER = "begins a rebalance if leader or changed, else CURRENT"
-    REBALANCE_IF_PROTOCOL = "begins a rebalance only if another protocol would be chosen"
+    REBALANCE_IF_CHANGED = "begins a rebalance if the member's protocols changed, else *current*"
+    REBALANCE_IF_LEADER = "begins a rebalance if leader or changed, else *current*"
+    REBALANCE_IF_PROTOCOL = "begins a rebalance if another protocol is chosen, else *current*"
     RECHECK = "member removed; the join phase may end with it"
-    NOT_EMPTY_UNLESS_CONSUMER = "topics nobody subscribes to, if consumers; else NON_EMPTY_GROUP"
+    ACCEPT_UNSUBSCRIBED = "accepted for topics its consumers do not read; others: NON_EMPTY_GROUP"
     NOTHING = "answered as if there were nothing"
 
 
@@ -113,7 +113,8 @@ ANSWERS: Final[Mapping[Question, Row]] = {
         DEAD: _GONE,
     },
     Question.JOIN_INSTANCE: {
-        EMPTY: _UNKNOWN,
+        # An empty group knows no instance, so this one is new to it.
+        EMPTY: Answer.REBALANCE,
         PREPARING: Answer.PARK,
         # The leader may already be assigning to the old id, so this generation is lost.
         COMPLETING: Answer.REBALANCE,
@@ -173,9 +174,9 @@ ANSWERS: Final[Mapping[Question, Row]] = {
     },
     Question.DELETE_OFFSETS: {
         EMPTY: Answer.ACCEPT,
-        PREPARING: Answer.NOT_EMPTY_UNLESS_CONSUMER,
-        COMPLETING: Answer.NOT_EMPTY_UNLESS_CONSUMER,
-        STABLE: Answer.NOT_EMPTY_UNLESS_CONSUMER,
+        PREPARING: Answer.ACCEPT_UNSUBSCRIBED,
+        COMPLETING: Answer.ACCEPT_UNSUBSCRIBED,
+        STABLE: Answer.ACCEPT_UNSUBSCRIBED,
         DEAD: ErrorCode.GROUP_ID_NOT_FOUND,
     },
     Question.DELETE_GROUP: {

@@ -3,7 +3,6 @@
 Soft state: a restart forgets it, and the next rebalance begins a new one.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from kohort.coordinator.states import GroupState
 from kohort.types import Generation, GroupId, MemberId, Millis, value
 
 if TYPE_CHECKING:
-    from kohort.coordinator.group import Member, Roster
+    from kohort.coordinator.group import Roster
 
 
 @value
@@ -47,6 +46,15 @@ class Story:
     removals: list[Removal] = field(default_factory=list)
     join_ended_ms: Millis | None = None
     join_ended_by: JoinEnd | None = None
+    leader: MemberId | None = None
+    parties: tuple[Party, ...] | None = None
+    """Who is in the generation that the join phase formed, whatever becomes of them after."""
+
+    def end_join(self, roster: "Roster", ended_by: JoinEnd, now: Millis) -> None:
+        self.join_ended_ms = now
+        self.join_ended_by = ended_by
+        self.leader = roster.leader
+        self.parties = tuple(member.party for member in roster.members.values())
 
     def replaced(self, old_id: MemberId, new_id: MemberId) -> None:
         """What a static member had, it still has under its new id."""
@@ -63,6 +71,9 @@ class Story:
         generation: Generation | None = None,
         got: dict[MemberId, bytes] | None = None,
     ) -> RebalanceEnded:
+        parties = self.parties
+        if parties is None:
+            parties = tuple(member.party for member in roster.members.values())
         return RebalanceEnded(
             at=now,
             group_id=group_id,
@@ -77,24 +88,20 @@ class Story:
             join_ended_ms=self.join_ended_ms,
             join_ended_by=self.join_ended_by,
             protocol_type=roster.protocol_type,
-            protocol=roster.protocol if roster.members else None,
-            leader=roster.leader,
-            participants=self._participants(roster.members.values(), got or {}),
+            protocol=roster.protocol if parties else None,
+            leader=roster.leader if self.parties is None else self.leader,
+            participants=tuple(self._participant(party, got or {}) for party in parties),
             removals=tuple(self.removals),
         )
 
-    def _participants(
-        self, members: "Iterable[Member]", got: dict[MemberId, bytes]
-    ) -> tuple[Participant, ...]:
-        return tuple(
-            Participant(
-                party=member.party,
-                join_took_ms=_took(self.started_ms, self.joined_ms.get(member.member_id)),
-                sync_took_ms=_took(self.join_ended_ms, self.synced_ms.get(member.member_id)),
-                had=self.had.get(member.member_id, b""),
-                got=got.get(member.member_id, b""),
-            )
-            for member in members
+    def _participant(self, party: Party, got: dict[MemberId, bytes]) -> Participant:
+        member_id = party.member_id
+        return Participant(
+            party=party,
+            join_took_ms=_took(self.started_ms, self.joined_ms.get(member_id)),
+            sync_took_ms=_took(self.join_ended_ms, self.synced_ms.get(member_id)),
+            had=self.had.get(member_id, b""),
+            got=got.get(member_id, b""),
         )
 
 

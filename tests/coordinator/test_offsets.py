@@ -1,0 +1,147 @@
+"""Tables about offsets: how much may be said of one, and what happens when nothing can be kept."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kohort.coordinator.commands import (
+    CommitOffsets,
+    CommitTransactionOffsets,
+    DeleteGroups,
+    DeleteOffsets,
+    EndTransaction,
+    OffsetToCommit,
+    Request,
+    Ticket,
+    TopicPartitions,
+)
+from kohort.coordinator.notes import NotKept
+from kohort.coordinator.records import OffsetCommitted
+from kohort.coordinator.replies import CommitAnswered, Refused
+from kohort.types import ErrorCode, GroupId, Offset, Partition, ProducerEpoch, ProducerId, Topic
+from tests.coordinator.scene import GROUP, TOPIC, Scene
+
+SHOWS = (
+    "commit.metadata-too-large",
+    "commit.metadata-counts-characters",
+    "commit.metadata-null",
+    "commit.store-fails",
+)
+
+OTHER = GroupId("other")
+
+
+def offset(metadata: str | None = "") -> OffsetToCommit:
+    return OffsetToCommit(topic=TOPIC, partition=Partition(0), offset=Offset(43), metadata=metadata)
+
+
+def commit(ticket: Ticket) -> Request:
+    return CommitOffsets(ticket=ticket, group_id=GROUP, offsets=(offset(),))
+
+
+def commit_to_a_new_group(ticket: Ticket) -> Request:
+    return CommitOffsets(ticket=ticket, group_id=OTHER, offsets=(offset(),))
+
+
+def commit_in_transaction(ticket: Ticket) -> Request:
+    return CommitTransactionOffsets(
+        ticket=ticket,
+        group_id=OTHER,
+        producer_id=ProducerId(9),
+        producer_epoch=ProducerEpoch(0),
+        offsets=(offset(),),
+    )
+
+
+def end_transaction(ticket: Ticket) -> Request:
+    return EndTransaction(ticket=ticket, producer_id=ProducerId(9), is_commit=True)
+
+
+def delete_offsets(ticket: Ticket) -> Request:
+    topics = (TopicPartitions(topic=Topic(TOPIC), partitions=(Partition(0),)),)
+    return DeleteOffsets(ticket=ticket, group_id=GROUP, topics=topics)
+
+
+def delete_groups(ticket: Ticket) -> Request:
+    return DeleteGroups(ticket=ticket, group_ids=(GROUP,))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        (None, ErrorCode.NONE),
+        ("", ErrorCode.NONE),
+        ("x" * 4_096, ErrorCode.NONE),
+        ("x" * 4_097, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+        ("消" * 4_096, ErrorCode.NONE),
+        ("消" * 4_097, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+        ("😀" * 2_048, ErrorCode.NONE),
+        ("😀" * 2_048 + "x", ErrorCode.OFFSET_METADATA_TOO_LARGE),
+        ("\ud83d" * 4_096, ErrorCode.NONE),
+    ],
+    ids=lambda case: f"{case[:1]}x{len(case)}" if isinstance(case, str) else None,
+)
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_metadata_may_be_as_long_as_4096_units_of_java(
+    metadata: str | None, error: ErrorCode, *, is_transactional: bool
+) -> None:
+    asked = Scene().ask(
+        lambda ticket: (
+            CommitTransactionOffsets(
+                ticket=ticket,
+                group_id=GROUP,
+                producer_id=ProducerId(9),
+                producer_epoch=ProducerEpoch(0),
+                offsets=(offset(metadata),),
+            )
+            if is_transactional
+            else CommitOffsets(ticket=ticket, group_id=GROUP, offsets=(offset(metadata),))
+        )
+    )
+
+    (result,) = asked.told(CommitAnswered).results
+    assert result.error is error
+    kept = [each.metadata for each in asked.outcome.records if isinstance(each, OffsetCommitted)]
+    assert kept == ([metadata or ""] if error is ErrorCode.NONE else [])
+
+
+@pytest.mark.parametrize(
+    ("log_error", "told"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.INVALID_FETCH_SIZE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        commit,
+        commit_to_a_new_group,
+        commit_in_transaction,
+        end_transaction,
+        delete_offsets,
+        delete_groups,
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_words_clients_know_and_changes_nothing(
+    make: Callable[[Ticket], Request], log_error: ErrorCode, told: ErrorCode
+) -> None:
+    scene = Scene()
+    scene.commit({0: 42})
+    before, kept = list(scene.driver.machine.groups), list(scene.driver.records)
+    scene.driver.append_error = log_error
+
+    asked = scene.ask(make)
+
+    assert asked.reply == Refused(ticket=asked.ticket, error=told)
+    assert isinstance(scene.driver.notes[-1], NotKept)
+    assert scene.driver.notes[-1].error is log_error
+    assert (list(scene.driver.machine.groups), scene.driver.records) == (before, kept)
+    assert scene.committed(0) == [42]

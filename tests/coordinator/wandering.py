@@ -1,0 +1,95 @@
+"""A crowd that wanders at random, but always the same way from the same seed.
+
+`python -m tests.coordinator.wandering SEED STEPS` writes down everything the machine said.
+"""
+
+import random
+import sys
+
+from kohort.coordinator.commands import DeleteGroups, EndTransaction, FetchOffsets, ListGroups
+from kohort.coordinator.limits import Limits
+from kohort.types import ErrorCode, GroupId, InstanceId, Millis, ProducerId
+from tests.coordinator.crowd import PROTOCOLS, Client, Crowd
+
+LIMITS = Limits(group_max_size=6, offsets_retention_ms=Millis(1_200_000))
+
+GROUPS = (GroupId("g1"), GroupId("g2"), GroupId("g3"))
+
+
+def wander(seed: int, steps: int) -> Crowd:
+    dice = random.Random(seed)  # noqa: S311  # chance for a test
+    crowd = Crowd.with_limits(LIMITS)
+    clients = [client for group_id in GROUPS for client in _clients(group_id)]
+    for _ in range(steps):
+        _step(dice, crowd, dice.choice(clients), clients)
+    return crowd
+
+
+def _clients(group_id: GroupId) -> list[Client]:
+    patience = Millis(30_000)
+    dynamic = [Client(name, group_id, session_ms=patience) for name in ("a", "b", "c", "d")]
+    static = [Client(name, group_id, instance_id=InstanceId(f"i-{name}")) for name in ("s", "t")]
+    return [*dynamic, Client("old", group_id, is_old=True), *static]
+
+
+def _step(  # noqa: C901  # a flat table
+    dice: random.Random, crowd: Crowd, client: Client, clients: list[Client]
+) -> None:
+    match dice.randrange(24):
+        case 0 | 1 | 2 | 3:
+            together = [each for each in clients if each.group_id == client.group_id]
+            picked = dice.sample(together, dice.randint(1, len(together)))
+            crowd.settle(*picked, protocols=dice.choice(sorted(PROTOCOLS)))
+            for each in picked:
+                crowd.heartbeat(each)
+        case 4 | 5 | 6:
+            crowd.join(client, dice.choice(sorted(PROTOCOLS)))
+        case 7 | 8:
+            crowd.sync(client)
+        case 9 | 10 | 11:
+            crowd.heartbeat(client)
+        case 12:
+            crowd.leave(client)
+        case 13:
+            client.restart()
+        case 14 | 15:
+            crowd.commit(client, crowd.offset(dice.choice(["t1", "t2"]), dice.randrange(3)))
+        case 16:
+            crowd.commit_simply(client.group_id)
+        case 17:
+            crowd.commit_in_transaction(client, ProducerId(dice.randrange(2)))
+        case 18:
+            command = EndTransaction(
+                ticket=crowd.next_ticket(),
+                producer_id=ProducerId(dice.randrange(2)),
+                is_commit=dice.random() < 0.5,
+            )
+            crowd.ask(command)
+        case 19:
+            crowd.ask(FetchOffsets(ticket=crowd.next_ticket(), group_id=client.group_id))
+            crowd.ask(ListGroups(ticket=crowd.next_ticket()))
+        case 20:
+            crowd.ask(DeleteGroups(ticket=crowd.next_ticket(), group_ids=(client.group_id,)))
+        case 21 | 22:
+            crowd.advance(crowd.driver.now + dice.choice([1, 500, 5_000, 5_000, 900_000]))
+        case _:
+            _trouble(dice, crowd)
+
+
+def _trouble(dice: random.Random, crowd: Crowd) -> None:
+    if dice.random() < 0.3:
+        crowd.crash()
+    else:
+        is_broken = crowd.driver.append_error is not None
+        crowd.break_log(None if is_broken else ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def main() -> None:
+    seed, steps = map(int, sys.argv[1:])
+    driver = wander(seed, steps).driver
+    said = (driver.records, driver.replies, driver.notes, driver.timers.items())
+    sys.stdout.writelines(f"{each}\n" for part in said for each in part)
+
+
+if __name__ == "__main__":
+    main()
