@@ -31,12 +31,13 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Median CPU time of both sides, in microseconds."""
+    """What both sides cost, which is mostly median CPU time; less is better."""
 
     metric: str
     kohort: float
     peer: float
     target: float | None
+    unit: str = "µs"
 
     @property
     def ratio(self) -> float:
@@ -50,12 +51,17 @@ class Result:
 
 
 def main(description: str, peer: str, contests: Iterable[Contest]) -> None:
-    """Run the contests and tell the results, as a table or as JSON."""
+    """Run the contests and tell the results."""
+    tell(description, peer, lambda rounds: run(tuple(contests), rounds=rounds))
+
+
+def tell(description: str, peer: str, measure: Callable[[int], Iterable[Result]]) -> None:
+    """Measure in so many rounds and tell the results, as a table or as JSON."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     parser.add_argument("--rounds", type=int, default=25, help="rounds per side (%(default)s)")
     options = parser.parse_args()
-    results = run(tuple(contests), rounds=options.rounds)
+    results = list(measure(options.rounds))
     sys.stdout.write(as_json(results) if options.json else as_table(results, peer))
 
 
@@ -117,10 +123,10 @@ def as_json(results: list[Result]) -> str:
 
 
 def as_table(results: list[Result], peer: str) -> str:
-    rows = [("metric", "kohort µs", f"{peer} µs", "ratio", "")]
-    rows += [
-        (r.metric, f"{r.kohort:.2f}", f"{r.peer:.2f}", f"{r.ratio:.2f}", r.verdict) for r in results
-    ]
+    rows = [("metric", "kohort", peer, "ratio", "")]
+    for r in results:
+        costs = f"{r.kohort:.2f} {r.unit}", f"{r.peer:.2f} {r.unit}"
+        rows.append((r.metric, *costs, f"{r.ratio:.2f}", r.verdict))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(

@@ -277,8 +277,16 @@ def test_positions_count_from_the_first_byte_that_was_given() -> None:
     assert said.startswith("HeartbeatRequest v4 cannot be read: member_id at byte 23: ")
 
 
-def test_bytes_behind_a_message_are_counted() -> None:
-    assert "end at byte 22: 2 bytes behind the message" in refusal("request", HEARTBEAT + "ffff")
+def test_bytes_behind_a_response_are_counted() -> None:
+    answer = ("response", "--api", "heartbeat", "--version", "4")
+
+    complaint = refusal(*answer, "00000007 00 00000000 0000 00 ffff")
+
+    assert "end at byte 12: 2 bytes behind the message" in complaint
+
+
+def test_bytes_behind_a_request_are_let_be_as_a_broker_does() -> None:
+    assert shown("request", HEARTBEAT + "ffff") == shown("request", HEARTBEAT)
 
 
 def test_a_version_that_is_not_spoken_is_told_with_those_that_are() -> None:

@@ -22,6 +22,7 @@ from kohort.coordinator.commands import (
     Request,
     SyncGroup,
     Ticket,
+    TimerFired,
 )
 from kohort.coordinator.group import CONSUMER
 from kohort.coordinator.limits import Limits
@@ -52,6 +53,7 @@ PROTOCOLS = {
     "range": (Protocol(name="range", metadata=ONE),),
     "range-both": (Protocol(name="range", metadata=BOTH),),
     "range-twice": (Protocol(name="range", metadata=ONE), Protocol(name="range", metadata=ONE)),
+    "sticky": (Protocol(name="sticky", metadata=ONE),),
     "sticky-range": (Protocol(name="sticky", metadata=ONE), Protocol(name="range", metadata=ONE)),
     "unreadable": (Protocol(name="range", metadata=b"?"),),
 }
@@ -160,7 +162,8 @@ class Crowd:
 
     def advance(self, until: int) -> None:
         self.lines.append(f"advance {until}")
-        self.driver.advance(until)
+        for key, outcome in self.driver.advance(until):
+            self.steps.append(Step(TimerFired(key=key), None, outcome))
         self.listen()
 
     def crash(self, limits: Limits | None = None) -> None:
@@ -203,13 +206,14 @@ class Crowd:
         )
         return self.ask(command, client)
 
-    def sync(self, client: Client) -> Outcome:
+    def sync(self, client: Client, behind: int = 0) -> Outcome:
+        """`behind` so many generations: what a zombie would send."""
         command = SyncGroup(
             ticket=self.next_ticket(),
             group_id=client.group_id,
             member_id=client.member_id,
             instance_id=client.instance_id,
-            generation=client.generation,
+            generation=Generation(client.generation - behind),
             assignments=tuple(
                 MemberAssignment(member_id=member_id, assignment=f"share-{number}".encode())
                 for number, member_id in enumerate(client.led)
@@ -217,13 +221,13 @@ class Crowd:
         )
         return self.ask(command, client)
 
-    def heartbeat(self, client: Client) -> Outcome:
+    def heartbeat(self, client: Client, behind: int = 0) -> Outcome:
         command = Heartbeat(
             ticket=self.next_ticket(),
             group_id=client.group_id,
             member_id=client.member_id,
             instance_id=client.instance_id,
-            generation=client.generation,
+            generation=Generation(client.generation - behind),
         )
         return self.ask(command, client)
 
@@ -236,7 +240,6 @@ class Crowd:
         return self.ask(command)
 
     def commit(self, client: Client, *offsets: OffsetToCommit, behind: int = 0) -> Outcome:
-        """`behind` so many generations: what a zombie would send."""
         command = CommitOffsets(
             ticket=self.next_ticket(),
             group_id=client.group_id,
@@ -278,13 +281,22 @@ class Crowd:
 
     # What well-behaved clients do together
 
-    def settle(self, *clients: Client, protocols: str = "range") -> None:
-        """Everyone joins and syncs as often as it is told to, and time passes as it must."""
+    def settle(self, *clients: Client, protocols: str = "range", leader_pauses_ms: int = 0) -> None:
+        """Everyone joins and syncs as often as it is told to, and time passes as it must. While the
+        leader pauses, the others lose their patience and ask again."""
         for client in clients:
             self.join(client, protocols)
             if client.member_id and client.generation == NO_GENERATION:
                 self.join(client, protocols)
         # Twice: a starting group that grew meanwhile waits once more.
         self.advance(self.driver.now + 2 * self.driver.limits.group_initial_rebalance_delay_ms)
-        for client in sorted(clients, key=lambda each: not each.led):
+        followers = [client for client in clients if not client.led]
+        for client in followers:
             self.sync(client)
+        if leader_pauses_ms:
+            self.advance(self.driver.now + leader_pauses_ms)
+            for client in followers:
+                self.sync(client)
+        for client in clients:
+            if client.led:
+                self.sync(client)

@@ -5,20 +5,25 @@ look at the machine as it stands, at the timers that are set, and at what has be
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from kohort.coordinator.commands import (
     Command,
     CommitOffsets,
     CommitTransactionOffsets,
+    Heartbeat,
+    SyncGroup,
     Ticket,
 )
 from kohort.coordinator.group import Group, Member
 from kohort.coordinator.limits import Limits
 from kohort.coordinator.machine import Coordinator
 from kohort.coordinator.notes import (
+    Departure,
+    Ending,
     GroupDeleted,
+    MemberGone,
     Note,
     RebalanceEnded,
     RebalanceStarted,
@@ -30,12 +35,13 @@ from kohort.coordinator.records import (
     GenerationFormed,
     GroupRemoved,
     OffsetCommitted,
+    OffsetRemoved,
     Record,
     TransactionEnded,
 )
-from kohort.coordinator.replies import CommitAnswered, Reply
+from kohort.coordinator.replies import Joined, Refused, Reply
 from kohort.coordinator.states import GroupState
-from kohort.types import Generation, GroupId, Millis
+from kohort.types import ErrorCode, Generation, GroupId, Millis, Partition, Topic
 
 Offences = Iterator[str]
 
@@ -47,6 +53,9 @@ PHASE_TIMERS = {
     TimerKind.SYNC: (COMPLETING, STABLE),
 }
 """The timers that belong to a group rather than to a member, and where they may run."""
+
+OF_A_GENERATION = (CommitOffsets, CommitTransactionOffsets, Heartbeat, SyncGroup)
+"""Commands that name the generation they speak for."""
 
 
 # One group
@@ -89,25 +98,35 @@ def wrong_leader(group: Group) -> Offences:
 
 
 def wrong_phase(group: Group) -> Offences:
-    """What waits, waits for something that the state can still bring."""
+    """The state is one that the members' number, story and progress allow."""
     roster = group.roster
     state, members = roster.state, roster.members
     if bool(members) and state is EMPTY:
         yield "an empty group has members"
     if not members and state in (COMPLETING, STABLE):
         yield f"a {state} group has no members"
-    if state is not PREPARING and any(m.join_ticket is not None for m in members.values()):
-        yield f"a join is parked in {state}"
-    if state is not COMPLETING and any(m.sync_ticket is not None for m in members.values()):
-        yield f"a sync is parked in {state}"
-    if any(m.is_new and m.join_ticket is None for m in members.values()):
-        yield "a member is still new, though its first join was answered"
-    if state not in (COMPLETING, STABLE) and roster.unsynced:
-        yield f"{', '.join(roster.unsynced)} is to sync in {state}"
+    if state is PREPARING and roster.previous_state is not EMPTY and roster.has_all_joined:
+        yield "everyone has joined, and still it prepares"
     if (roster.story is not None) != (state in (PREPARING, COMPLETING)):
         yield f"a {state} group {'has a' if roster.story else 'has no'} story"
     if roster.arriving is not None:
         yield f"{roster.arriving.member_id} never arrived"
+
+
+def wrong_waiting(group: Group) -> Offences:
+    """Who waits, waits for something that the state can still bring."""
+    state, unsynced = group.roster.state, group.roster.unsynced
+    for member_id, member in group.roster.members.items():
+        if member.join_ticket is not None and state is not PREPARING:
+            yield f"{member_id} has a join parked in {state}"
+        if member.sync_ticket is not None and state is not COMPLETING:
+            yield f"{member_id} has a sync parked in {state}"
+        if member.sync_ticket is not None and member_id in unsynced:
+            yield f"{member_id} is to sync, but has done so"
+        if member.join_ticket is None and member.is_new:
+            yield f"{member_id} is still new, though its first join was answered"
+    if unsynced and state not in (COMPLETING, STABLE):
+        yield f"{', '.join(unsynced)} is to sync in {state}"
 
 
 def wrong_generation(group: Group) -> Offences:
@@ -152,6 +171,7 @@ GROUP_RULES: tuple[Callable[[Group], Offences], ...] = (
     wrong_identities,
     wrong_leader,
     wrong_phase,
+    wrong_waiting,
     wrong_generation,
 )
 
@@ -184,6 +204,8 @@ def idle_timers(machine: Coordinator, timers: Iterable[TimerKey]) -> Offences:
             yield f"{key}: no such pending id"
         elif key.kind in PHASE_TIMERS and group.roster.state not in PHASE_TIMERS[key.kind]:
             yield f"{key}: the group is {group.roster.state}"
+        elif key.kind is TimerKind.SYNC and not group.roster.unsynced:
+            yield f"{key}: everyone has synced"
 
 
 def missing_timers(machine: Coordinator, timers: Collection[TimerKey]) -> Offences:
@@ -254,13 +276,38 @@ def generations_gone_back(records: Iterable[Record]) -> Offences:
             reached[record.group_id] = record.generation
 
 
-def stale_commits(command: Command, generation: Generation | None, outcome: Outcome) -> Offences:
-    """No offset is taken from a generation that is not the present one."""
-    if not isinstance(command, CommitOffsets | CommitTransactionOffsets) or command.generation < 0:
+def stale_answers(command: Command, generation: Generation | None, outcome: Outcome) -> Offences:
+    """Nobody speaks for a generation that is not the present one."""
+    if not isinstance(command, OF_A_GENERATION) or command.generation < 0:
         return
-    is_taken = any(isinstance(reply, CommitAnswered) for reply in outcome.replies)
-    if is_taken and command.generation != generation:
-        yield f"a commit of generation {command.generation} was taken in {generation}"
+    if command.generation == generation:
+        return
+    refused = {reply.ticket for reply in outcome.replies if isinstance(reply, Refused)}
+    if command.ticket not in refused:
+        what = type(command).__name__
+        yield f"a {what} of generation {command.generation} was taken in {generation}"
+
+
+def unled_generations(outcome: Outcome) -> Offences:
+    """A new generation has a leader that knows of everyone, and everyone dynamic knows of it."""
+    formed = [n for n in outcome.notes if isinstance(n, StateChanged) and n.after is COMPLETING]
+    told = [reply for reply in outcome.replies if isinstance(reply, Joined)]
+    leaders = [reply for reply in told if reply.member_id == reply.leader and reply.members]
+    if formed and len(leaders) != 1:
+        yield f"{formed[0].group_id} has a generation that {len(leaders)} members lead"
+    for leader in leaders if formed else ():
+        dynamic = {member.member_id for member in leader.members if member.instance_id is None}
+        for member_id in sorted(dynamic - {reply.member_id for reply in told}):
+            yield f"{member_id} is in a generation that it was not told of"
+
+
+def removed_waiters(outcome: Outcome) -> Offences:
+    """Whoever waits for an answer of ours need not be heard of, except in its very first join."""
+    refused = [reply for reply in outcome.replies if isinstance(reply, Refused)]
+    if any(reply.error is ErrorCode.UNKNOWN_MEMBER_ID for reply in refused):
+        for note in outcome.notes:
+            if isinstance(note, MemberGone) and note.departure is Departure.SESSION_EXPIRED:
+                yield f"{note.party.member_id} was removed while it waited"
 
 
 def broken_stories(notes: Iterable[Note]) -> Offences:
@@ -281,6 +328,9 @@ def broken_stories(notes: Iterable[Note]) -> Offences:
             case RebalanceEnded():
                 if rebalancing.pop(note.group_id, None) != note.started_ms:
                     yield f"{note.group_id} ended a rebalance that had not begun"
+                is_formed = note.ending in (Ending.STABLE, Ending.EMPTY)
+                if is_formed and note.generation <= note.generation_before:
+                    yield f"{note.group_id} was rebalanced and is still in {note.generation}"
             case GroupDeleted():
                 states.pop(note.group_id, None)
             case _:
@@ -310,3 +360,29 @@ def differences(machine: Coordinator, loaded: Coordinator) -> Offences:
     for group_id in sorted(ours.keys() | theirs.keys()):
         if ours.get(group_id) != theirs.get(group_id):
             yield f"{group_id}: {ours.get(group_id)} here, {theirs.get(group_id)} from the records"
+
+
+def wrong_offsets(machine: Coordinator, records: Sequence[Record]) -> Offences:
+    """What is committed is the last record of each partition that counts, whatever came between."""
+    expected = {
+        _place(record): record
+        for number, record in enumerate(records)
+        if isinstance(record, OffsetCommitted) and _counts(record, records[number + 1 :])
+    }
+    found = {_place(kept): kept for group in machine.groups.values() for kept in group.offsets}
+    for place in sorted(expected.keys() | found.keys()):
+        if found.get(place) != expected.get(place):
+            yield f"{place} is {found.get(place)}, should be {expected.get(place)}"
+
+
+def _counts(record: OffsetCommitted, later: Sequence[Record]) -> bool:
+    """Not removed since, and in no transaction or in one that was committed."""
+    if any(isinstance(each, OffsetRemoved) and _place(each) == _place(record) for each in later):
+        return False
+    ends = (each for each in later if isinstance(each, TransactionEnded))
+    end = next((each for each in ends if each.producer_id == record.producer_id), None)
+    return record.producer_id is None or (end is not None and end.is_commit)
+
+
+def _place(record: OffsetCommitted | OffsetRemoved) -> tuple[GroupId, Topic, Partition]:
+    return record.group_id, record.topic, record.partition

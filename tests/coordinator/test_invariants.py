@@ -5,15 +5,32 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from kohort.coordinator.commands import CommitOffsets, Protocol, Ticket
+from kohort.coordinator.commands import CommitOffsets, EndTransaction, Protocol, Ticket
 from kohort.coordinator.group import Group, Member
 from kohort.coordinator.limits import Limits
-from kohort.coordinator.notes import GroupDeleted, Note, StateChanged
+from kohort.coordinator.notes import (
+    Departure,
+    GroupDeleted,
+    MemberGone,
+    Note,
+    RebalanceEnded,
+    StateChanged,
+)
 from kohort.coordinator.outcome import Outcome, TimerKey, TimerKind
-from kohort.coordinator.records import GenerationFormed, GroupRemoved
-from kohort.coordinator.replies import CommitAnswered, HeartbeatHeard
+from kohort.coordinator.records import GenerationFormed, GroupRemoved, OffsetRemoved
+from kohort.coordinator.replies import CommitAnswered, HeartbeatHeard, Joined, Refused
 from kohort.coordinator.states import GroupState
-from kohort.types import Generation, GroupId, InstanceId, MemberId, Millis
+from kohort.types import (
+    ErrorCode,
+    Generation,
+    GroupId,
+    InstanceId,
+    MemberId,
+    Millis,
+    Partition,
+    ProducerId,
+    Topic,
+)
 from tests.coordinator import invariants
 from tests.coordinator.crowd import Client, Crowd
 
@@ -73,6 +90,11 @@ def outgrow_the_limits(crowd: Crowd) -> None:
     crowd.driver.machine.limits = Limits(group_max_size=0)
 
 
+def sync_unseen(crowd: Crowd) -> None:
+    member_of(crowd).sync_ticket = Ticket(99)
+    set_(crowd, unsynced={A: None})
+
+
 def set_(crowd: Crowd, **values: object) -> None:
     for name, each in values.items():
         setattr(group_of(crowd).roster, name, each)
@@ -90,10 +112,11 @@ GROUP_CRIMES = (
     Crime(lambda c: set_(c, leader=NOBODY), "nobody leads but is no member"),
     Crime(lambda c: set_(c, state=EMPTY), "an empty group has members"),
     Crime(lambda c: set_(c, members={}), "a Stable group has no members"),
-    Crime(lambda c: setattr(member_of(c), "join_ticket", 99), "a join is parked in Stable"),
-    Crime(lambda c: setattr(member_of(c), "sync_ticket", 99), "a sync is parked in Stable"),
+    Crime(lambda c: setattr(member_of(c), "join_ticket", 99), "a-1 has a join parked in Stable"),
+    Crime(lambda c: setattr(member_of(c), "sync_ticket", 99), "a-1 has a sync parked in Stable"),
     Crime(lambda c: set_(c, state=PREPARING, unsynced={A: None}), "a-1 is to sync in Preparing"),
-    Crime(lambda c: setattr(member_of(c), "is_new", True), "a member is still new"),
+    Crime(lambda c: setattr(member_of(c), "is_new", True), "a-1 is still new"),
+    Crime(sync_unseen, "a-1 is to sync, but has done so"),
     Crime(lambda c: set_(c, state=COMPLETING), "has no story"),
     Crime(lambda c: set_(c, arriving=member_of(c)), "a-1 never arrived"),
     Crime(offer_something_else, "a-1 cannot speak range"),
@@ -127,6 +150,17 @@ def test_a_wrong_group_is_noticed(crime: Crime) -> None:
     assert crime.complaint in "\n".join(invariants.find_group_offences(crowd.driver.machine))
 
 
+def test_a_group_that_prepares_without_need_is_noticed() -> None:
+    crowd = stable_crowd()
+
+    for member_id in (A, S):
+        group_of(crowd).roster.park_join(member_of(crowd, member_id), Ticket(99))
+    set_(crowd, state=PREPARING, previous_state=STABLE)
+
+    offences = list(invariants.wrong_phase(group_of(crowd)))
+    assert "everyone has joined, and still it prepares" in offences
+
+
 def test_too_many_joined_members_are_noticed() -> None:
     crowd = preparing_crowd()
 
@@ -154,6 +188,7 @@ def test_metadata_over_the_limit_is_noticed() -> None:
         (TimerKey(TimerKind.PENDING, G, NOBODY), "no such pending id"),
         (TimerKey(TimerKind.JOIN, G), "the group is Stable"),
         (TimerKey(TimerKind.INITIAL_DELAY, G), "the group is Stable"),
+        (TimerKey(TimerKind.SYNC, G), "everyone has synced"),
     ],
 )
 def test_a_timer_of_nothing_is_noticed(key: TimerKey, complaint: str) -> None:
@@ -232,14 +267,51 @@ def formed(generation: int) -> GenerationFormed:
     )
 
 
-def test_a_commit_of_another_generation_is_noticed() -> None:
+def test_speaking_for_another_generation_is_noticed() -> None:
     command = CommitOffsets(ticket=Ticket(1), group_id=G, generation=Generation(3), offsets=())
-    outcome = Outcome(replies=[CommitAnswered(ticket=Ticket(1), results=())])
+    taken = Outcome(replies=[CommitAnswered(ticket=Ticket(1), offsets=(), errors=())])
+    refused = Outcome(replies=[Refused(ticket=Ticket(1), error=ErrorCode.ILLEGAL_GENERATION)])
 
-    guilty = list(invariants.stale_commits(command, Generation(4), outcome))
-    innocent = list(invariants.stale_commits(command, Generation(3), outcome))
+    guilty = list(invariants.stale_answers(command, Generation(4), taken))
+    innocent = list(invariants.stale_answers(command, Generation(3), taken))
+    innocent += invariants.stale_answers(command, Generation(4), refused)
 
-    assert guilty == ["a commit of generation 3 was taken in 4"]
+    assert guilty == ["a CommitOffsets of generation 3 was taken in 4"]
+    assert innocent == []
+
+
+def test_a_generation_whose_leader_or_members_do_not_know_of_it_is_noticed() -> None:
+    outcome = next(step.outcome for step in stable_crowd().steps if told_of(step.outcome))
+    leader, follower = told_of(outcome)
+    dynamic = replace(leader.members[1], instance_id=None)
+    forgotten = replace(leader, members=(leader.members[0], dynamic))
+
+    assert list(invariants.unled_generations(outcome)) == []
+    assert list(invariants.unled_generations(replace(outcome, replies=[follower]))) == [
+        "g has a generation that 0 members lead"
+    ]
+    assert list(invariants.unled_generations(replace(outcome, replies=[forgotten]))) == [
+        "s-2 is in a generation that it was not told of"
+    ]
+
+
+def told_of(outcome: Outcome) -> list[Joined]:
+    return [reply for reply in outcome.replies if isinstance(reply, Joined)]
+
+
+def test_a_member_that_is_removed_while_it_waits_is_noticed() -> None:
+    gone = MemberGone(
+        at=Millis(0),
+        group_id=G,
+        party=member_of(stable_crowd()).party,
+        departure=Departure.SESSION_EXPIRED,
+    )
+    refused = Refused(ticket=Ticket(1), error=ErrorCode.UNKNOWN_MEMBER_ID)
+
+    guilty = list(invariants.removed_waiters(Outcome(replies=[refused], notes=[gone])))
+    innocent = list(invariants.removed_waiters(Outcome(notes=[gone])))
+
+    assert guilty == ["a-1 was removed while it waited"]
     assert innocent == []
 
 
@@ -261,6 +333,19 @@ def test_an_end_without_a_beginning_is_noticed() -> None:
     assert list(invariants.broken_stories(notes)) == ["g ended a rebalance that had not begun"]
 
 
+def test_a_rebalance_without_a_new_generation_is_noticed() -> None:
+    notes = stable_crowd().driver.notes
+
+    standing = [
+        replace(note, generation=note.generation_before)
+        if isinstance(note, RebalanceEnded)
+        else note
+        for note in notes
+    ]
+
+    assert list(invariants.broken_stories(standing)) == ["g was rebalanced and is still in 0"]
+
+
 def change(before: GroupState, after: GroupState) -> StateChanged:
     return StateChanged(at=Millis(0), group_id=G, before=before, after=after)
 
@@ -276,3 +361,21 @@ def test_a_machine_that_differs_from_its_records_is_noticed() -> None:
     assert (
         list(invariants.differences(innocent.driver.machine, stable_crowd().driver.machine)) == []
     )
+
+
+def test_an_offset_that_should_not_count_is_noticed() -> None:
+    crowd = stable_crowd()
+    nobody, producer_id = Client("p", GroupId("other")), ProducerId(7)
+    crowd.commit_simply(nobody.group_id)
+    crowd.commit_in_transaction(nobody, producer_id)
+    crowd.ask(EndTransaction(ticket=crowd.next_ticket(), producer_id=producer_id, is_commit=True))
+    machine, records = crowd.driver.machine, crowd.driver.records
+    place = ("other", "t1", 0)
+
+    lost = list(invariants.wrong_offsets(machine, records[:-1]))
+    removed = OffsetRemoved(group_id=nobody.group_id, topic=Topic("t1"), partition=Partition(0))
+    kept = list(invariants.wrong_offsets(machine, [*records, removed]))
+
+    assert list(invariants.wrong_offsets(machine, records)) == []
+    assert [offence.startswith(f"{place} is OffsetCommitted(") for offence in lost] == [True]
+    assert [offence.endswith("should be None") for offence in kept] == [True]

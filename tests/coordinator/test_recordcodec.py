@@ -40,7 +40,7 @@ from kohort.types import (
     Topic,
     Uuid,
 )
-from kohort.wire.consumer_offsets import KINDS
+from kohort.wire.consumer_offsets import KINDS, OffsetCommitValue, encode_value
 from kohort.wire.embedded import Subscription, TopicPartitions, encode_subscription
 
 VECTORS = json.loads(
@@ -124,6 +124,28 @@ def test_offsets_are_written_as_version_4_and_generations_as_3() -> None:
 
     assert (offset.key[:2], (offset.value or b"")[:2]) == (b"\x00\x01", b"\x00\x04")
     assert (formed.key[:2], (formed.value or b"")[:2]) == (b"\x00\x02", b"\x00\x03")
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), st.integers(0, 2**63 - 1))
+def test_a_plain_offset_has_the_bytes_its_declaration_gives(
+    offset: int, leader_epoch: int, commit_ms: int
+) -> None:
+    record = OffsetCommitted(
+        group_id=GroupId("g"),
+        topic=Topic("t"),
+        partition=Partition(0),
+        offset=Offset(offset),
+        leader_epoch=leader_epoch,
+        commit_ms=Millis(commit_ms),
+    )
+    declared = OffsetCommitValue(
+        offset=Offset(offset), leader_epoch=leader_epoch, commit_timestamp=Millis(commit_ms)
+    )
+
+    encoded = encode_record(record)
+
+    assert encoded.value == encode_value(declared, 4)
+    assert decode_record(encoded.key, encoded.value) == record
 
 
 def test_an_expiry_is_written_as_version_1_which_holds_neither_epoch_nor_topic_id() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kohort.coordinator.commands import (
     DeletedTopic,
@@ -45,16 +45,16 @@ GROUPS = (G1, G2)
 
 def crowd_of(group_id: GroupId) -> list[Client]:
     """Dynamic, old and static clients; some are patient, one has no patience at all."""
-    seconds = Millis(1_000)
+    none, short, long = Millis(0), Millis(5_000), Millis(60_000)
     i1, i2 = InstanceId("i1"), InstanceId("i2")
     return [
-        Client("a", group_id),
-        Client("b", group_id, session_ms=Millis(60 * seconds)),
-        Client("c", group_id, session_ms=Millis(6 * seconds), rebalance_ms=Millis(5 * seconds)),
-        Client("old", group_id, is_old=True),
-        Client("s", group_id, instance_id=i1, session_ms=Millis(30 * seconds)),
-        Client("t", group_id, instance_id=i2, rebalance_ms=Millis(0)),
-        Client("twin", group_id, instance_id=i2, rebalance_ms=Millis(5 * seconds), is_old=True),
+        Client("a", group_id, rebalance_ms=short),
+        Client("b", group_id, session_ms=long, rebalance_ms=long),
+        Client("c", group_id, session_ms=Millis(6_000), rebalance_ms=short),
+        Client("old", group_id, is_old=True, rebalance_ms=short),
+        Client("s", group_id, instance_id=i1, session_ms=Millis(30_000), rebalance_ms=long),
+        Client("t", group_id, instance_id=i2, rebalance_ms=none),
+        Client("twin", group_id, instance_id=i2, rebalance_ms=short, is_old=True),
     ]
 
 
@@ -65,7 +65,9 @@ STATIC = range(4, ROOM)
 groups = st.sampled_from([G1, G1, G1, G2])
 numbers = st.sampled_from([*range(ROOM), *range(2 * ROOM)])
 anyone = st.integers(0, ROOM - 1)
-protocols = st.sampled_from(sorted(PROTOCOLS))
+protocols = st.sampled_from([*["range"] * 4, *sorted(PROTOCOLS)])
+behinds = st.sampled_from([0, 0, 1])
+"""By how many generations a client is late."""
 topics = st.sampled_from(["t1", "t2"])
 producers = st.sampled_from([ProducerId(1), ProducerId(2)])
 metadata = st.sampled_from(["", "kept", "far too long"])
@@ -82,6 +84,7 @@ class Coordination(RuleBasedStateMachine):
         """A second machine, told nothing but the records, through their bytes."""
         self.loaded_count = 0
         self.checked_count = 0
+        self.steps_until_mended = 0
 
     # Being a member
 
@@ -93,10 +96,24 @@ class Coordination(RuleBasedStateMachine):
     def join_as_something_else(self, number: int) -> None:
         self.crowd.join(self.clients[number], type_="connect")
 
-    @rule(group_id=groups, picked=st.sets(anyone, min_size=1), offering=protocols)
-    def settle(self, group_id: GroupId, picked: set[int], offering: str) -> None:
+    @rule(
+        group_id=groups,
+        picked=st.sets(anyone, min_size=1),
+        offering=protocols,
+        pause=st.sampled_from([0, 0, 0, 12_000]),
+    )
+    def settle(self, group_id: GroupId, picked: set[int], offering: str, pause: int) -> None:
         members = [client for client in self.clients if client.group_id == group_id]
-        self.crowd.settle(*(members[number] for number in sorted(picked)), protocols=offering)
+        chosen = (members[number] for number in sorted(picked))
+        self.crowd.settle(*chosen, protocols=offering, leader_pauses_ms=pause)
+
+    @rule(group_id=groups, number=anyone)
+    def gather(self, group_id: GroupId, number: int) -> None:
+        """A few neighbours settle without a quarrel, and are heard of."""
+        members = [client for client in self.clients if client.group_id == group_id]
+        self.crowd.settle(*members[number : number + 3])
+        for client in members[number : number + 3]:
+            self.crowd.heartbeat(client)
 
     @rule(number=numbers)
     def forget(self, number: int) -> None:
@@ -109,20 +126,20 @@ class Coordination(RuleBasedStateMachine):
         self.clients[number].restart()
         self.crowd.join(self.clients[number], offering)
 
-    @rule(number=numbers)
-    def sync(self, number: int) -> None:
-        self.crowd.sync(self.clients[number])
+    @rule(number=numbers, behind=behinds)
+    def sync(self, number: int, behind: int) -> None:
+        self.crowd.sync(self.clients[number], behind=behind)
 
-    @rule(number=numbers)
-    def heartbeat(self, number: int) -> None:
-        self.crowd.heartbeat(self.clients[number])
+    @rule(number=numbers, behind=behinds)
+    def heartbeat(self, number: int, behind: int) -> None:
+        self.crowd.heartbeat(self.clients[number], behind=behind)
 
-    @rule(group_id=groups, ms=st.sampled_from([0, 5_000]))
-    def stay_alive(self, group_id: GroupId, ms: int) -> None:
+    @rule(group_id=groups, ms=st.sampled_from([0, 5_000]), behind=behinds)
+    def stay_alive(self, group_id: GroupId, ms: int, behind: int) -> None:
         self.crowd.advance(self.driver.now + ms)
         for client in self.clients:
             if client.group_id == group_id and client.member_id:
-                self.crowd.heartbeat(client)
+                self.crowd.heartbeat(client, behind=behind)
 
     @rule(number=numbers)
     def leave(self, number: int) -> None:
@@ -137,16 +154,16 @@ class Coordination(RuleBasedStateMachine):
     def remove_instance(self, group_id: GroupId, instance: str) -> None:
         self.crowd.remove(group_id, Leaver(instance_id=InstanceId(instance)))
 
-    @precondition(lambda self: self.crowd.steps)
-    @rule(data=st.data())
-    def deliver_something_late(self, data: st.DataObject) -> None:
+    @rule(ago=st.integers(0, 15))
+    def deliver_something_late(self, ago: int) -> None:
+        """A retry, or a packet that took its time."""
         sent = [step.command for step in self.crowd.steps if isinstance(step.command, Request)]
-        if sent:
-            self.crowd.ask_again(data.draw(st.sampled_from(sent)))
+        if ago < len(sent):
+            self.crowd.ask_again(sent[-1 - ago])
 
     # Offsets
 
-    @rule(number=numbers, topic=topics, text=metadata, behind=st.integers(0, 1))
+    @rule(number=numbers, topic=topics, text=metadata, behind=behinds)
     def commit(self, number: int, topic: str, text: str, behind: int) -> None:
         offsets = self.crowd.offset(topic, metadata=text), self.crowd.offset(topic, 1)
         self.crowd.commit(self.clients[number], *offsets, behind=behind)
@@ -159,6 +176,13 @@ class Coordination(RuleBasedStateMachine):
     def commit_in_transaction(self, number: int, producer_id: ProducerId, topic: str) -> None:
         offset = self.crowd.offset(topic)
         self.crowd.commit_in_transaction(self.clients[number], producer_id, offset)
+
+    @rule(group_id=groups, producer_id=producers, topic=topics)
+    def commit_in_transaction_as_nobody(
+        self, group_id: GroupId, producer_id: ProducerId, topic: str
+    ) -> None:
+        offset = self.crowd.offset(topic)
+        self.crowd.commit_in_transaction(Client("nobody", group_id), producer_id, offset)
 
     @rule(producer_id=producers, is_commit=st.booleans())
     def end_transaction(self, producer_id: ProducerId, is_commit: bool) -> None:  # noqa: FBT001
@@ -197,7 +221,7 @@ class Coordination(RuleBasedStateMachine):
 
     # Time and trouble
 
-    @rule(ms=st.sampled_from([1, 1_500, 6_000]))
+    @rule(ms=st.sampled_from([1, 1_500, 5_000]))
     def let_time_pass(self, ms: int) -> None:
         self.crowd.advance(self.driver.now + ms)
 
@@ -219,15 +243,18 @@ class Coordination(RuleBasedStateMachine):
         assert not self.crowd.open, f"nobody told {self.crowd.open} of the shutdown"
         self.crowd.crash(replace(LIMITS, group_max_size=size))
 
-    @rule(error=errors)
-    def break_the_log(self, error: ErrorCode) -> None:
+    @rule(error=errors, steps=st.integers(1, 4))
+    def break_the_log(self, error: ErrorCode, steps: int) -> None:
         self.crowd.break_log(error)
-
-    @rule()
-    def mend_the_log(self) -> None:
-        self.crowd.break_log(None)
+        self.steps_until_mended = steps
 
     # What must hold
+
+    @invariant()
+    def the_log_is_mended_after_a_while(self) -> None:
+        self.steps_until_mended -= 1
+        if self.steps_until_mended == 0:
+            self.crowd.break_log(None)
 
     @invariant()
     def everything_is_in_order(self) -> None:
@@ -244,20 +271,22 @@ class Coordination(RuleBasedStateMachine):
             *invariants.generations_gone_back(self.driver.records),
             *invariants.broken_stories(self.driver.notes[self.crowd.life_began :]),
             *invariants.differences(machine, self.loaded),
-            *(
-                offence
-                for step in self.crowd.steps[self.checked_count :]
-                for offence in invariants.stale_commits(
-                    step.command, step.generation_before, step.outcome
-                )
-            ),
         ]
+        for step in self.crowd.steps[self.checked_count :]:
+            before, outcome = step.generation_before, step.outcome
+            offences += invariants.stale_answers(step.command, before, outcome)
+            offences += invariants.unled_generations(outcome)
+            offences += invariants.removed_waiters(outcome)
         self.checked_count = len(self.crowd.steps)
         assert not offences, self._tell(offences)
 
     def teardown(self) -> None:
-        replayed = rebuilt(self.driver.records, LIMITS)
-        assert list(invariants.differences(self.driver.machine, replayed)) == []
+        machine, records = self.driver.machine, self.driver.records
+        offences = [
+            *invariants.differences(machine, rebuilt(records, LIMITS)),
+            *invariants.wrong_offsets(machine, records),
+        ]
+        assert not offences, self._tell(offences)
 
     def _tell(self, offences: list[str]) -> str:
         trace = self.crowd.trace("Found by a search; name it after the behaviour.")
@@ -270,5 +299,5 @@ def _partitions(topic: str) -> tuple[TopicPartitions, ...]:
 
 TestCoordination = Coordination.TestCase
 TestCoordination.settings = settings(
-    max_examples=4 * settings().max_examples, stateful_step_count=60
+    max_examples=6 * settings().max_examples, stateful_step_count=60
 )

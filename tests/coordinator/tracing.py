@@ -290,12 +290,17 @@ class Player:
 
 
 def _fold(line: str) -> Iterator[str]:
-    """A line that is too long goes on below, further in."""
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    while len(line) > _COLUMNS_MAX and (cut := line.rfind(" ", len(indent), _COLUMNS_MAX)) > 0:
-        yield line[:cut]
-        line = indent + line[cut + 1 :]
-    yield line
+    """A line that is too long goes on below, further in; what is quoted stays together."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    words = re.findall(r'(?:[^\s"]|"[^"]*")+', line)
+    folded = indent + words[0]
+    for word in words[1:]:
+        if len(folded) + 1 + len(word) > _COLUMNS_MAX:
+            yield folded
+            folded = f"{indent}    {word}"
+        else:
+            folded += f" {word}"
+    yield folded
 
 
 def _is_idle(key: TimerKey, outcome: Outcome) -> bool:

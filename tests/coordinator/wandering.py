@@ -26,10 +26,19 @@ def wander(seed: int, steps: int) -> Crowd:
 
 
 def _clients(group_id: GroupId) -> list[Client]:
-    patience = Millis(30_000)
-    dynamic = [Client(name, group_id, session_ms=patience) for name in ("a", "b", "c", "d")]
-    static = [Client(name, group_id, instance_id=InstanceId(f"i-{name}")) for name in ("s", "t")]
-    return [*dynamic, Client("old", group_id, is_old=True), *static]
+    """Rebalances are shorter than sessions, so that some are over before everyone is in."""
+    session, rebalance = Millis(30_000), Millis(5_000)
+    return [
+        Client(
+            name,
+            group_id,
+            instance_id=InstanceId(f"i-{name}") if name in ("s", "t") else None,
+            is_old=name == "old",
+            session_ms=session,
+            rebalance_ms=rebalance,
+        )
+        for name in ("a", "b", "c", "d", "old", "s", "t")
+    ]
 
 
 def _step(  # noqa: C901  # a flat table

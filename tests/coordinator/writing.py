@@ -1,5 +1,6 @@
 """Writes commands as the lines of a trace: what `asking` reads, the other way round."""
 
+import re
 import shlex
 from dataclasses import fields
 from typing import assert_never
@@ -7,7 +8,6 @@ from typing import assert_never
 from kohort.coordinator import commands
 from kohort.coordinator.commands import Command
 from kohort.coordinator.limits import Limits
-from kohort.types import InstanceId, Topic, Uuid
 from kohort.wire.embedded import decode_subscription
 from tests.coordinator.spelling import is_text, tell_assignment, tell_topic
 
@@ -21,13 +21,15 @@ def line_of(command: Command) -> str:  # noqa: C901  # a flat table
         case commands.Heartbeat():
             return _line("heartbeat", command.group_id, command.member_id, *_identity(command))
         case commands.LeaveGroup():
-            leavers = (_leaver(leaver) for leaver in command.leavers)
-            return _line("leave", command.group_id, *leavers)
+            return _leave(command)
         case commands.CommitOffsets():
-            return _line("commit", *_commit(command))
+            retention = _option("retention", command.retention_ms)
+            lacks = _lacks(("missing-group", command.knows_missing_group))
+            return _line("commit", *_commit(command), *retention, *lacks)
         case commands.CommitTransactionOffsets():
             producer = f"pid={command.producer_id}", f"epoch={command.producer_epoch}"
-            return _line("txn-commit", *_commit(command), *producer)
+            lacks = _lacks(("loading", command.knows_loading))
+            return _line("txn-commit", *_commit(command), *producer, *lacks)
         case commands.EndTransaction():
             ending = "commit" if command.is_commit else "abort"
             return _line("end-txn", str(command.producer_id), ending)
@@ -37,7 +39,7 @@ def line_of(command: Command) -> str:  # noqa: C901  # a flat table
         case commands.DeleteOffsets():
             return _line("delete-offsets", command.group_id, *_topics(command.topics))
         case commands.DescribeGroups():
-            lacks = [] if command.knows_missing_group else ["lacks=missing-group"]
+            lacks = _lacks(("missing-group", command.knows_missing_group))
             return _line("describe", *command.group_ids, *lacks)
         case commands.ListGroups():
             return _line(
@@ -46,7 +48,9 @@ def line_of(command: Command) -> str:  # noqa: C901  # a flat table
         case commands.DeleteGroups():
             return _line("delete-groups", *command.group_ids)
         case commands.ForgetTopics():
-            return _line("forget-topics", *(_named(t.topic, t.topic_id) for t in command.topics))
+            return _line(
+                "forget-topics", *(tell_topic(t.topic, t.topic_id) for t in command.topics)
+            )
         case commands.Shutdown():
             return "shutdown"
         case commands.TimerFired():
@@ -70,25 +74,22 @@ def limits_line(limits: Limits) -> str:
 
 def _join(command: commands.JoinGroup) -> str:
     is_known = bool(command.member_id)
-    lacks = [
-        name
-        for name, is_known_of in (
-            ("id-required", command.knows_member_id_required),
-            ("skip", command.knows_skip_assignment),
-        )
-        if not is_known_of
-    ]
     return _line(
         "join",
         command.group_id,
         command.client_id,
         *_protocols(command.protocols),
         f"member={command.member_id}" if is_known else f"fresh={command.fresh_member_id}",
-        *_instance(command.instance_id),
+        *_option("instance", command.instance_id),
         f"session={command.session_timeout_ms}",
         f"rebalance={command.rebalance_timeout_ms}",
-        *([] if command.protocol_type == "consumer" else [f"type={command.protocol_type}"]),
-        *([f"lacks={','.join(lacks)}"] if lacks else []),
+        *_option("type", command.protocol_type, usual="consumer"),
+        *_option("host", command.client_host, usual="h"),
+        *_option("reason", command.reason),
+        *_lacks(
+            ("id-required", command.knows_member_id_required),
+            ("skip", command.knows_skip_assignment),
+        ),
     )
 
 
@@ -101,8 +102,20 @@ def _protocols(offered: tuple[commands.Protocol, ...]) -> list[str]:
 
 
 def _sync(command: commands.SyncGroup) -> str:
+    protocol = _option("type", command.protocol_type) + _option("protocol", command.protocol)
     shares = (f"{s.member_id}={tell_assignment(s.assignment)}" for s in command.assignments)
-    return _line("sync", command.group_id, command.member_id, *_identity(command), *shares)
+    who = command.group_id, command.member_id, *_identity(command)
+    return _line("sync", *who, *protocol, *shares)
+
+
+def _leave(command: commands.LeaveGroup) -> str:
+    reasons = {leaver.reason for leaver in command.leavers}
+    assert len(reasons) == 1, "leavers with different reasons cannot be written"
+    leavers = (
+        each.member_id + ("" if each.instance_id is None else f"/{each.instance_id}")
+        for each in command.leavers
+    )
+    return _line("leave", command.group_id, *leavers, *_option("reason", reasons.pop()))
 
 
 def _commit(command: commands.CommitOffsets | commands.CommitTransactionOffsets) -> list[str]:
@@ -116,32 +129,31 @@ def _identity(
     | commands.CommitOffsets
     | commands.CommitTransactionOffsets,
 ) -> list[str]:
-    return [f"gen={command.generation}", *_instance(command.instance_id)]
-
-
-def _instance(instance_id: InstanceId | None) -> list[str]:
-    return [] if instance_id is None else [f"instance={instance_id}"]
-
-
-def _leaver(leaver: commands.Leaver) -> str:
-    return leaver.member_id + ("" if leaver.instance_id is None else f"/{leaver.instance_id}")
+    return [f"gen={command.generation}", *_option("instance", command.instance_id)]
 
 
 def _offset(each: commands.OffsetToCommit) -> str:
-    head = f"{_named(each.topic, each.topic_id)}:{each.partition}={each.offset}"
+    head = f"{tell_topic(each.topic, each.topic_id)}:{each.partition}={each.offset}"
     epoch = "" if each.leader_epoch == -1 else f"/{each.leader_epoch}"
-    return head + epoch + (f"({each.metadata})" if each.metadata else "")
+    metadata = "null" if each.metadata is None else each.metadata
+    return head + epoch + (f"({metadata})" if metadata else "")
 
 
 def _topics(topics: tuple[commands.TopicPartitions, ...]) -> list[str]:
     return [
-        f"{_named(each.topic, each.topic_id)}:{','.join(map(str, each.partitions))}"
+        f"{tell_topic(each.topic, each.topic_id)}:{','.join(map(str, each.partitions))}"
         for each in topics
     ]
 
 
-def _named(topic: Topic, topic_id: Uuid) -> str:
-    return tell_topic(topic, topic_id)
+def _option(name: str, value: object, usual: object = None) -> list[str]:
+    return [] if value in (None, usual) else [f"{name}={value}"]
+
+
+def _lacks(*known: tuple[str, bool]) -> list[str]:
+    """What an older client does not know."""
+    lacking = [name for name, is_known in known if not is_known]
+    return [f"lacks={','.join(lacking)}"] if lacking else []
 
 
 def _filter(name: str, values: tuple[str, ...]) -> list[str]:
@@ -149,4 +161,6 @@ def _filter(name: str, values: tuple[str, ...]) -> list[str]:
 
 
 def _line(*words: str) -> str:
-    return " ".join(shlex.quote(word) if not word or " " in word else word for word in words)
+    return " ".join(
+        word if re.fullmatch(r"[^\s'\"]+", word) else shlex.quote(word) for word in words
+    )

@@ -23,6 +23,7 @@ from kohort.wire.batch import (
     assign_timestamp,
     decode,
     encode,
+    encode_moment,
     encode_retained,
     iter_records,
     peek,
@@ -339,3 +340,15 @@ def test_a_record_that_has_no_bytes_is_named(change: dict) -> None:
         encode(replace(SAMPLE, records=records))
 
     assert caught.value.field == "records[3]"
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=200)), min_size=1)
+)
+def test_a_batch_of_one_moment_is_the_batch_that_encode_makes(
+    pairs: list[tuple[bytes, bytes | None]],
+) -> None:
+    now = Millis(1_700_000_000_000)
+    records = tuple(NewRecord(key=key, value=value, timestamp=now) for key, value in pairs)
+
+    assert encode_moment(pairs, now) == encode(NewBatch(records=records))

@@ -177,11 +177,14 @@ def test_a_request_cut_at_any_byte_is_malformed(message: Message) -> None:
         assert 0 <= refused.value.position <= length
 
 
-def test_bytes_behind_a_request_or_response_are_malformed() -> None:
+def test_bytes_behind_a_request_are_let_be_as_kafka_does() -> None:
     request = encode_request(HeartbeatRequest(), 4, 1, None)[4:]
+
+    assert decode_request(request + b"xyz") == decode_request(request)
+
+
+def test_bytes_behind_a_response_are_malformed() -> None:
     response = encode_response(HeartbeatResponse(), 4, 1)[4:]
 
-    with pytest.raises(MalformedMessage, match="HeartbeatRequest v4: end at byte 19: 1 bytes"):
-        decode_request(request + b"x")
     with pytest.raises(MalformedMessage, match="HeartbeatResponse v4: end at byte 12: 1 bytes"):
         decode_response(response + b"x", 12, 4)

@@ -213,7 +213,7 @@ class Roster:
         self.subscribed_topics = find_subscribed_topics(metadata)
 
     def _count(self, member: Member, step: int) -> None:
-        # A member that names a protocol twice still has one voice; to Kafka it is an error within.
+        # DEVIATION: Kafka fails over a member that names a protocol twice; here it has one voice.
         for name in dict.fromkeys(protocol.name for protocol in member.protocols):
             self.support[name] = self.support.get(name, 0) + step
             if not self.support[name]:

@@ -270,7 +270,7 @@ class Coordinator:
                 assert_never(record)
 
     def _apply_offset(self, record: OffsetCommitted) -> None:
-        group = self._get_or_create(record.group_id)
+        group = self.groups.get(record.group_id) or self._get_or_create(record.group_id)
         if record.producer_id is None:
             group.offsets.commit(record)
         else:

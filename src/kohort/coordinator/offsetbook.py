@@ -45,7 +45,10 @@ class OffsetBook:
         if self.pending:
             for waiting in self.pending.get((record.topic, record.partition), {}).values():
                 waiting.is_overtaken = True
-        self._put(record)
+        partitions = self.committed.get(record.topic)
+        if partitions is None:
+            partitions = self.committed[record.topic] = {}
+        partitions[record.partition] = record
 
     def commit_pending(self, producer_id: ProducerId, record: OffsetCommitted) -> None:
         waiting = self.pending.setdefault((record.topic, record.partition), {})
@@ -59,7 +62,7 @@ class OffsetBook:
             ended = waiting[producer_id]
             if is_commit and not ended.is_overtaken:
                 self._overtake_older(waiting, producer_id)
-                self._put(ended.record)
+                self.committed.setdefault(partition[0], {})[partition[1]] = ended.record
             del waiting[producer_id]
             if not waiting:
                 del self.pending[partition]
@@ -70,12 +73,6 @@ class OffsetBook:
         partitions.pop(partition, None)
         if not partitions:
             self.committed.pop(topic, None)
-
-    def _put(self, record: OffsetCommitted) -> None:
-        partitions = self.committed.get(record.topic)
-        if partitions is None:
-            partitions = self.committed[record.topic] = {}
-        partitions[record.partition] = record
 
     @staticmethod
     def _overtake_older(waiting: dict[ProducerId, PendingOffset], producer_id: ProducerId) -> None:

@@ -10,7 +10,6 @@ from kohort.coordinator.commands import (
     DeleteOffsets,
     EndTransaction,
     FetchOffsets,
-    OffsetToCommit,
 )
 from kohort.coordinator.group import CONSUMER, Group
 from kohort.coordinator.notes import CommitRefused, GroupDeleted, OffsetsExpired
@@ -145,12 +144,13 @@ def _keep_offsets(
 ) -> None:
     longest = turn.limits.offset_metadata_max_bytes
     records, now, group_id = turn.outcome.records, turn.now, command.group_id
-    results = []
+    errors = []
     for each in command.offsets:
         metadata = each.metadata or ""
-        if _is_longer(metadata, longest):
-            results.append(_result(each, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+        if metadata and _is_longer(metadata, longest):
+            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
             continue
+        errors.append(ErrorCode.NONE)
         records.append(
             OffsetCommitted(
                 group_id=group_id,
@@ -166,8 +166,7 @@ def _keep_offsets(
                 producer_epoch=producer_epoch,
             )
         )
-        results.append(_result(each, ErrorCode.NONE))
-    turn.reply(CommitAnswered(ticket=command.ticket, results=tuple(results)))
+    turn.reply(CommitAnswered(ticket=command.ticket, offsets=command.offsets, errors=tuple(errors)))
 
 
 def _is_longer(text: str, longest: int) -> bool:
@@ -175,12 +174,6 @@ def _is_longer(text: str, longest: int) -> bool:
     if 2 * len(text) <= longest:
         return False
     return len(text.encode("utf-16-le", "surrogatepass")) > 2 * longest
-
-
-def _result(each: OffsetToCommit, error: ErrorCode) -> PartitionResult:
-    return PartitionResult(
-        topic=each.topic, partition=each.partition, error=error, topic_id=each.topic_id
-    )
 
 
 # Fetching

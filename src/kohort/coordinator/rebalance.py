@@ -101,8 +101,8 @@ def complete_join(turn: Turn, group: Group, ended_by: JoinEnd) -> None:
         _promise_empty(turn, group, ended_by)
     elif not _elect_leader(roster):
         turn.note(NobodyRejoined(at=turn.now, group_id=group_id))
-        # DEVIATION: Kafka waits for the rebalance timeout once more, which its clients may set to
-        # nothing: then the phase would end and be extended again and again within one moment.
+        # DEVIATION: Kafka waits for the rebalance timeout once more, without an end if that is
+        # nothing; here at least for the shortest session.
         shortest_ms = turn.limits.group_min_session_timeout_ms
         turn.arm_phase(group, TimerKind.JOIN, max(roster.rebalance_timeout_ms, shortest_ms))
     else:

@@ -4,7 +4,9 @@ Writing uses the versions Kafka 4 itself writes; reading takes every version the
 """
 
 from collections.abc import Iterable
-from typing import Final
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final, TypeAlias
 
 from kohort.coordinator.records import (
     FormedMember,
@@ -14,7 +16,17 @@ from kohort.coordinator.records import (
     OffsetRemoved,
     Record,
 )
-from kohort.types import Generation, Millis, ProducerEpoch, ProducerId, Topic, value
+from kohort.types import (
+    ZERO_UUID,
+    Generation,
+    GroupId,
+    Millis,
+    Partition,
+    ProducerEpoch,
+    ProducerId,
+    Topic,
+    value,
+)
 from kohort.wire import consumer_offsets as stored
 from kohort.wire.compiler import decoder
 from kohort.wire.embedded import Subscription
@@ -24,6 +36,20 @@ _NONE: Final = -1
 """How the stored formats say that there is no such number."""
 
 _VERSION_SIZE: Final = 2
+
+_PLAIN_OFFSET: Final = Struct(">hqiBqB")
+"""An offset in version 4 with neither metadata nor tags: nearly all are, so they go straight."""
+
+_EMPTY: Final = 1
+"""The length byte of an empty compact string."""
+
+_KEYS_REMEMBERED: Final = 16_384
+
+_OffsetKey: Final = stored.OffsetCommitKey
+
+
+KeptRecord: TypeAlias = GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved
+"""Records that have a key and a value; the end of a transaction is a batch of its own kind."""
 
 
 @value
@@ -42,26 +68,24 @@ class Encoded:
     value: bytes | None
 
 
-def encode_record(
-    record: GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved,
-) -> Encoded:
+def encode_record(record: KeptRecord) -> Encoded:
+    key, content = encode_pair(record)
+    return Encoded(key=key, value=content)
+
+
+def encode_pair(record: KeptRecord) -> tuple[bytes, bytes | None]:
+    """Key and value of a record, as plainly as they can be had: a commit may bring many."""
     match record:
         case OffsetCommitted():
-            key: object = stored.OffsetCommitKey(
-                group=record.group_id, topic=record.topic, partition=record.partition
-            )
-            return Encoded(key=stored.encode_key(key), value=_encode_offset(record))
+            key = _offset_key(record.group_id, record.topic, record.partition)
+            return key, _encode_offset(record)
         case OffsetRemoved():
-            key = stored.OffsetCommitKey(
-                group=record.group_id, topic=record.topic, partition=record.partition
-            )
-            return Encoded(key=stored.encode_key(key), value=None)
+            return _offset_key(record.group_id, record.topic, record.partition), None
         case GenerationFormed():
-            key = stored.GroupMetadataKey(group=record.group_id)
-            return Encoded(key=stored.encode_key(key), value=_encode_generation(record))
+            key = stored.encode_key(stored.GroupMetadataKey(group=record.group_id))
+            return key, _encode_generation(record)
         case GroupRemoved():
-            key = stored.GroupMetadataKey(group=record.group_id)
-            return Encoded(key=stored.encode_key(key), value=None)
+            return stored.encode_key(stored.GroupMetadataKey(group=record.group_id)), None
 
 
 def decode_record(
@@ -74,10 +98,10 @@ def decode_record(
     if key is None:
         return Skipped(key=b"", reason="no key")
     try:
-        name = stored.decode_key(key)
+        name = _decode_key(key)
         if not isinstance(name, stored.OffsetCommitKey | stored.GroupMetadataKey):
             return Skipped(key=key, reason=type(name).__name__)
-        content = stored.decode_value(name, value)
+        content = _decode_value(name, value)
     except (MalformedMessage, UnsupportedVersion) as error:
         # DEVIATION: Kafka skips kinds it does not know, but gives up loading at damaged ones.
         return Skipped(key=key, reason=str(error))
@@ -102,7 +126,36 @@ def find_subscribed_topics(metadata: Iterable[bytes]) -> frozenset[Topic] | None
     return frozenset(topics)
 
 
+# A group commits the same partitions over and over: their keys are worked out once, both ways.
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED)
+def _offset_key(group_id: GroupId, topic: Topic, partition: Partition) -> bytes:
+    return stored.encode_key(
+        stored.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    )
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED)
+def _decode_key(key: bytes) -> Any:
+    return stored.decode_key(key)
+
+
+def _decode_value(name: object, data: bytes | None) -> Any:
+    if data is not None and len(data) == _PLAIN_OFFSET.size and type(name) is _OffsetKey:
+        version, offset, leader_epoch, metadata, commit_ms, tags = _PLAIN_OFFSET.unpack(data)
+        if (version, metadata, tags) == (4, _EMPTY, 0):
+            return stored.OffsetCommitValue(
+                offset=offset, leader_epoch=leader_epoch, commit_timestamp=commit_ms
+            )
+    return stored.decode_value(name, data)
+
+
 def _encode_offset(record: OffsetCommitted) -> bytes:
+    if not record.metadata and record.expire_ms is None and record.topic_id == ZERO_UUID:
+        return _PLAIN_OFFSET.pack(
+            4, record.offset, record.leader_epoch, _EMPTY, record.commit_ms, 0
+        )
     # An explicit expiry exists only in version 1, which has no leader epoch: Kafka writes it so.
     version = 4 if record.expire_ms is None else 1
     content = stored.OffsetCommitValue(

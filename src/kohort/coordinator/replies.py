@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from kohort.coordinator.commands import NO_GENERATION, NO_MEMBER, Ticket
+from kohort.coordinator.commands import NO_GENERATION, NO_MEMBER, OffsetToCommit, Ticket
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -87,7 +87,17 @@ class CommitAnswered:
     """Per partition, in the order asked: one bad metadata does not spoil the others."""
 
     ticket: Ticket
-    results: tuple[PartitionResult, ...]
+    offsets: tuple[OffsetToCommit, ...]
+    errors: tuple[ErrorCode, ...]
+
+    @property
+    def results(self) -> tuple[PartitionResult, ...]:
+        return tuple(
+            PartitionResult(
+                topic=each.topic, partition=each.partition, error=error, topic_id=each.topic_id
+            )
+            for each, error in zip(self.offsets, self.errors, strict=True)
+        )
 
 
 @value

@@ -4,7 +4,7 @@ A NewBatch says what to write and becomes bytes; bytes become a Batch. What can 
 the records is in batch_header, and is offered here too.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,7 +34,14 @@ from kohort.wire.batch_header import (
 )
 from kohort.wire.compression import DECOMPRESSED_BYTES_MAX, Codec
 from kohort.wire.errors import MalformedMessage, UnencodableMessage
-from kohort.wire.records import Header, NewRecord, Record, encode_records, read_records
+from kohort.wire.records import (
+    Header,
+    NewRecord,
+    Record,
+    encode_pairs,
+    encode_records,
+    read_records,
+)
 from kohort.wire.varint import Buffer
 
 __all__ = [
@@ -55,6 +62,7 @@ __all__ = [
     "assign_timestamp",
     "decode",
     "encode",
+    "encode_moment",
     "encode_retained",
     "iter_records",
     "peek",
@@ -160,6 +168,26 @@ def encode(batch: NewBatch) -> bytes:
         record_count=len(records),
     )
     return _encode(header, enumerate(records))
+
+
+def encode_moment(pairs: Sequence[tuple[bytes, bytes | None]], timestamp: Millis) -> bytes:
+    """As `encode`, for keys and values that were all written at one moment: what a node keeps."""
+    header = BatchHeader(
+        base_offset=_FIRST_OFFSET,
+        batch_length=0,
+        partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=len(pairs) - 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=len(pairs),
+    )
+    return seal(header, encode_pairs(pairs))
 
 
 def _attributes(batch: NewBatch) -> int:

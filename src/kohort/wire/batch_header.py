@@ -243,6 +243,11 @@ def _crc32c() -> _Crc32c:
     return crc32c
 
 
+def checksum(data: Buffer) -> int:
+    """CRC-32C, which seals batches and the files that stand beside them."""
+    return _crc32c()(data)
+
+
 def _checksum(buf: Buffer, pos: int, size: int) -> int:
     return _crc32c()(memoryview(buf)[pos + ATTRIBUTES_AT : pos + size])
 

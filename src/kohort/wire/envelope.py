@@ -49,10 +49,8 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Any]:
     if decoders is None:
         decoders = _request_decoders[frame[:4]] = _find_request_decoders(*peek_request(frame))
     header, position = decoders[0](frame, 0)
-    body, position = decoders[1](frame, position)
-    if position != len(frame):
-        raise _trailing(type(body), header.request_api_version, frame, position)
-    return header, body
+    # Bytes behind a request are let be, as Kafka does: librdkafka's Metadata v13 has three.
+    return header, decoders[1](frame, position)[0]
 
 
 def decode_request_header(frame: bytes) -> RequestHeader:
@@ -131,8 +129,3 @@ def _find_response_encoder(
     encode_body = encoder(response, version)
     head = _RESPONSE_HEADS[response_header_version(response, version)]
     return encode_body, head.pack, head.size - _LENGTH.size
-
-
-def _trailing(cls: type, version: int, frame: bytes, position: int) -> MalformedMessage:
-    reason = f"{len(frame) - position} bytes behind the message"
-    return MalformedMessage(f"{cls.__name__} v{version}", "end", position, reason)

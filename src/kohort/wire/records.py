@@ -79,6 +79,25 @@ def encode_records(
     return b"".join(parts)
 
 
+def encode_pairs(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    """The bytes of records that are a key and a value and nothing else, all of one moment."""
+    parts: list[bytes] = []
+    for offset_delta, (key, value) in enumerate(pairs):
+        content = b"".join(
+            (
+                b"\x00\x00",
+                VARINT[offset_delta],
+                VARINT[len(key)],
+                key,
+                _NULL if value is None else VARINT[len(value)],
+                value or b"",
+                b"\x00",
+            )
+        )
+        parts += (VARINT[len(content)], content)
+    return b"".join(parts)
+
+
 _NULL: Final = VARINT[-1]
 
 

@@ -1,0 +1,310 @@
+"""Compaction: of all records with one key in the sealed segments, the last one stays.
+
+Two passes, as in Kafka: the first notes where each key is seen last in the part of the log that
+changed since, the second copies what is still wanted. Offsets stay, and leave gaps. A tombstone
+stays for delete.retention.ms after the first pass over it; the batch carries the moment at which
+it may go (KIP-534). The last batch of a producer stays even when it is empty, since its sequence
+number is remembered there.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from kohort.log.compaction_transactions import TransactionFilter
+from kohort.log.disk import Disk
+from kohort.log.errors import Damaged
+from kohort.log.index import RELATIVE_OFFSET_MAX, AbortedTransaction
+from kohort.log.limits import Limits
+from kohort.log.names import CLEANED
+from kohort.log.producers import LastWritten
+from kohort.log.segment import Segment
+from kohort.log.settings import TopicSettings
+from kohort.log.swap import remove_segment
+from kohort.types import Millis, Offset, ProducerId, value
+from kohort.wire.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    Record,
+    encode_retained,
+    iter_records,
+    split,
+)
+from kohort.wire.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG
+from kohort.wire.errors import MalformedMessage
+
+_KEY_BYTES_MAX: Final = 31
+"""Longer keys are held as a digest of 32 bytes: two keys then never look the same."""
+
+
+@value
+class Plan:
+    """What a round of compaction is about."""
+
+    segments: tuple[Segment, ...]
+    """From the first of the log to the last that may be touched."""
+    dirty_from: Offset
+    dirty_to: Offset
+
+
+@value
+class Work:
+    """So many bytes were read; there is more to do."""
+
+    bytes_read: int
+
+
+@value
+class Replacement:
+    """A finished segment, to be put in the place of others."""
+
+    new: Segment
+    old: tuple[Segment, ...]
+
+
+Step: TypeAlias = Work | Replacement
+
+
+@value
+class Compacted:
+    """A finished round."""
+
+    records_read: int
+    records_kept: int
+    bytes_read: int
+    bytes_kept: int
+    cleaned_to: Offset
+
+
+class Compaction:
+    """One round. Nothing of the log changes until its caller puts a replacement in place."""
+
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        directory: str,
+        plan: Plan,
+        settings: TopicSettings,
+        limits: Limits,
+        now: Millis,
+        last_written: Mapping[ProducerId, LastWritten],
+        aborted: Sequence[AbortedTransaction],
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._plan = plan
+        self._settings = settings
+        self._limits = limits
+        self._now = now
+        self._last_written = last_written
+        self._aborted = aborted
+        self._offsets: dict[bytes, int] = {}
+        self._unfinished: Offset | None = None
+        self.cleaned_to = plan.dirty_from
+        """Up to here the log is compact once the round is done."""
+        self.records_read = self.records_kept = 0
+        self.bytes_read = self.bytes_kept = 0
+
+    def run(self) -> Iterator[Step]:
+        """Does a little with each step. Raises Damaged where the log cannot be read."""
+        yield from self._note_keys()
+        transactions = TransactionFilter(self._aborted)
+        for group in _group(self._sources(), self._settings, self._plan.dirty_to):
+            self._unfinished = group[0].base_offset
+            new = Segment.create(
+                self._disk, self._directory, group[0].base_offset, self._now, stage=CLEANED
+            )
+            new.index_every(self._settings.index_interval_bytes)
+            for segment in group:
+                for chunk in self._chunks(segment, 0):
+                    self._copy(segment, chunk, new, transactions)
+                    yield Work(bytes_read=len(chunk))
+            new.seal()
+            self._unfinished = None
+            yield Replacement(new=new, old=tuple(group))
+
+    def abandon(self) -> None:
+        """Leaves the log as it is; removes what is not finished."""
+        if self._unfinished is not None:
+            remove_segment(self._disk, self._directory, self._unfinished, stage=CLEANED)
+            self._unfinished = None
+
+    def report(self) -> Compacted:
+        return Compacted(
+            records_read=self.records_read,
+            records_kept=self.records_kept,
+            bytes_read=self.bytes_read,
+            bytes_kept=self.bytes_kept,
+            cleaned_to=self.cleaned_to,
+        )
+
+    # The first pass
+
+    def _note_keys(self) -> Iterator[Work]:
+        plan = self._plan
+        transactions = TransactionFilter(self._aborted)
+        for segment in plan.segments:
+            found = segment.find(plan.dirty_from) if self._is_dirty(segment) else None
+            if found is None:
+                continue
+            for chunk in self._chunks(segment, found[0]):
+                for position, header in _batches(segment, chunk):
+                    if len(self._offsets) >= self._limits.compaction_keys_max:
+                        return
+                    self._note_batch(segment, chunk, position, header, transactions)
+                    self.cleaned_to = header.next_offset
+                yield Work(bytes_read=len(chunk))
+        self.cleaned_to = plan.dirty_to
+
+    def _is_dirty(self, segment: Segment) -> bool:
+        segments = self._plan.segments
+        at = segments.index(segment) + 1
+        end = segments[at].base_offset if at < len(segments) else self._plan.dirty_to
+        return end > self._plan.dirty_from
+
+    def _note_batch(
+        self,
+        segment: Segment,
+        chunk: bytes,
+        position: int,
+        header: BatchHeader,
+        transactions: TransactionFilter,
+    ) -> None:
+        records = _records(segment, chunk, position)
+        if header.is_control:
+            transactions.end(header, records)
+        elif not transactions.is_aborted(header):
+            for record in records:
+                if record.key is not None and record.offset >= self._plan.dirty_from:
+                    self._offsets[_shorten(record.key)] = record.offset
+
+    # The second pass
+
+    def _sources(self) -> list[Segment]:
+        return [each for each in self._plan.segments if each.base_offset < self.cleaned_to]
+
+    def _copy(
+        self, segment: Segment, chunk: bytes, new: Segment, transactions: TransactionFilter
+    ) -> None:
+        for position, header in _batches(segment, chunk):
+            data = self._filter(segment, chunk, position, header, transactions)
+            self.records_read += header.record_count
+            self.bytes_read += header.size_in_bytes
+            for aborted in transactions.take_kept():
+                new.note_aborted(aborted)
+            if data is not None:
+                kept = int.from_bytes(data[57:61])
+                timestamp = Millis(int.from_bytes(data[35:43], signed=True))
+                # An empty batch has no record that anybody could look for by its time.
+                new.append(data, header.last_offset, timestamp if kept else NO_TIMESTAMP)
+                self.records_kept += kept
+                self.bytes_kept += len(data)
+
+    def _filter(
+        self,
+        segment: Segment,
+        chunk: bytes,
+        position: int,
+        header: BatchHeader,
+        transactions: TransactionFilter,
+    ) -> bytes | None:
+        """The bytes that stay of a batch, or None."""
+        records = _records(segment, chunk, position)
+        is_ended = header.is_control and transactions.end(header, records)
+        if header.is_control:
+            is_dropped = is_ended and self._is_past_horizon(header)
+        else:
+            is_dropped = transactions.is_aborted(header)
+        kept = () if is_dropped else tuple(each for each in records if self._keeps(each, header))
+        if not kept:
+            return self._empty(header) if self._must_stay(header) else None
+        has_tombstone = is_ended or any(record.value is None for record in kept)
+        if has_tombstone and not header.has_delete_horizon:
+            header = replace(
+                header,
+                attributes=header.attributes | DELETE_HORIZON_FLAG,
+                base_timestamp=Millis(self._now + self._settings.delete_retention_ms),
+            )
+        elif len(kept) == len(records):
+            return chunk[position : position + header.size_in_bytes]
+        return encode_retained(header, kept)
+
+    def _keeps(self, record: Record, header: BatchHeader) -> bool:
+        if header.is_control or record.offset >= self.cleaned_to:
+            return True
+        if record.key is None:
+            return False
+        if record.offset < self._offsets.get(_shorten(record.key), -1):
+            return False
+        return record.value is not None or not self._is_past_horizon(header)
+
+    def _is_past_horizon(self, header: BatchHeader) -> bool:
+        return header.has_delete_horizon and header.base_timestamp <= self._now
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        if header.next_offset == self._plan.dirty_to:
+            # So that the offsets of the next segment follow on something.
+            return True
+        last = self._last_written.get(header.producer_id)
+        if last is None:
+            return False
+        if last.last_offset is None:
+            return header.is_control and header.producer_epoch == last.epoch
+        return header.last_offset == last.last_offset
+
+    def _empty(self, header: BatchHeader) -> bytes:
+        attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
+        return encode_retained(replace(header, attributes=attributes), ())
+
+    def _chunks(self, segment: Segment, position: int) -> Iterator[bytes]:
+        for at, chunk, _ in segment.chunks(position):
+            yield chunk
+            position = at + len(chunk)
+        if position < segment.size:
+            raise Damaged(segment.path(), f"compact at {position}", "the batch is cut short")
+        segment.close()
+
+
+def _group(
+    segments: Sequence[Segment], settings: TopicSettings, end_offset: Offset
+) -> Iterator[list[Segment]]:
+    """Neighbours that fit into one segment together, so that segments do not shrink forever."""
+    ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
+    group: list[Segment] = []
+    for segment, end in zip(segments, ends, strict=True):
+        joined = [*group, segment]
+        fits = (
+            sum(each.size for each in joined) <= settings.segment_bytes
+            and sum(8 * len(each.offsets) for each in joined) <= settings.segment_index_bytes
+            and sum(12 * len(each.times) for each in joined) <= settings.segment_index_bytes
+            and end - 1 - joined[0].base_offset <= RELATIVE_OFFSET_MAX
+        )
+        if group and not fits:
+            yield group
+            joined = [segment]
+        group = joined
+    if group:
+        yield group
+
+
+def _batches(segment: Segment, chunk: bytes) -> list[tuple[int, BatchHeader]]:
+    try:
+        return list(split(chunk))
+    except MalformedMessage as error:
+        raise Damaged(segment.path(), "compact", str(error)) from error
+
+
+def _records(segment: Segment, chunk: bytes, position: int) -> tuple[Record, ...]:
+    """Checked, so that damage is never sealed under a new checksum."""
+    try:
+        return tuple(iter_records(chunk, position))
+    except MalformedMessage as error:
+        raise Damaged(segment.path(), "compact", str(error)) from error
+
+
+def _shorten(key: bytes) -> bytes:
+    if len(key) <= _KEY_BYTES_MAX:
+        return key
+    return hashlib.blake2b(key, digest_size=_KEY_BYTES_MAX + 1).digest()

@@ -1,0 +1,229 @@
+"""Appending: what may go in, what it becomes, and what is refused with which code."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kohort.log.errors import Refused
+from kohort.log.partition import Appended
+from kohort.types import ErrorCode, Millis, Offset
+from kohort.wire.batch import Codec, NewBatch, Record, TimestampType, decode, encode, peek
+from kohort.wire.batch_header import checksum
+from tests.log.disks import ForgetfulDisk
+from tests.log.logs import (
+    NOW,
+    headers_of,
+    marker_batch,
+    new_batch,
+    new_record,
+    numbered_batch,
+    opened,
+    read_all,
+    records_of,
+)
+from tests.wire.batches import new_batches
+
+CLIENTS_BATCHES = new_batches().filter(
+    lambda new: (
+        not new.is_control
+        and not new.is_transactional
+        and new.log_append_time is None
+        and max(record.timestamp for record in new.records) <= NOW
+    )
+)
+
+
+def as_sent(new: NewBatch) -> bytes:
+    """As a producer without an id would send it."""
+    plain = NewBatch(records=new.records, codec=new.codec)
+    return encode(plain)
+
+
+@given(batches=st.lists(CLIENTS_BATCHES, min_size=1, max_size=6))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+def test_what_goes_in_comes_out(batches: list[NewBatch]) -> None:
+    sent = [as_sent(new) for new in batches]
+    with opened(ForgetfulDisk(), {"internal.segment.bytes": "5000"}) as log:
+        appended = [log.append(data, NOW) for data in sent]
+
+        records = records_of(read_all(log))
+
+        # Both sides count their records from the batch's first.
+        expected = [
+            (each.base_offset + record.offset, record.key, record.value, record.timestamp)
+            for each, data in zip(appended, sent, strict=True)
+            for record in decode(data).records
+        ]
+        assert [(r.offset, r.key, r.value, r.timestamp) for r in records] == expected
+
+
+def test_a_batch_gets_the_next_offset_and_the_leaders_epoch(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        log.append(numbered_batch(0, records=3), NOW)
+
+        appended = log.append(numbered_batch(1, records=2), NOW)
+
+        assert appended == Appended(
+            base_offset=Offset(3),
+            last_offset=Offset(4),
+            append_ms=Millis(-1),
+            start_offset=Offset(0),
+            is_duplicate=False,
+        )
+        assert log.end_offset == 5
+        header = headers_of(read_all(log))[1]
+        assert header.base_offset == 3
+        assert header.partition_leader_epoch == 0
+
+
+def test_nothing_but_offset_and_epoch_is_changed(tmp_path: Path) -> None:
+    sent = new_batch(new_record(), new_record(), codec=Codec.LZ4)
+    with opened(tmp_path) as log:
+        log.append(numbered_batch(0), NOW)
+        log.append(sent, NOW)
+
+        kept = log.read(Offset(1), 10_000, at_least_one=True)
+
+        assert kept[8:12] == sent[8:12]
+        assert kept[16:] == sent[16:]
+
+
+def test_log_append_time_replaces_the_producers_time(tmp_path: Path) -> None:
+    with opened(tmp_path, {"message.timestamp.type": "LogAppendTime"}) as log:
+        old = Millis(5)
+
+        appended = log.append(new_batch(new_record(timestamp=old)), NOW)
+
+        assert appended.append_ms == NOW
+        kept = read_all(log)
+        assert peek(kept).timestamp_type is TimestampType.LOG_APPEND_TIME
+        assert [record.timestamp for record in records_of(kept)] == [NOW]
+
+
+def test_our_own_batches_may_be_control_batches(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        log.append_own(marker_batch(3, is_commit=True), NOW)
+
+        assert headers_of(read_all(log))[0].is_control
+
+
+def change(data: bytes, layout: str, at: int, number: int) -> bytes:
+    changed = bytearray(data)
+    struct.pack_into(layout, changed, at, number)
+    return bytes(changed)
+
+
+def reseal(data: bytes) -> bytes:
+    return change(data, ">I", 17, checksum(data[21:]))
+
+
+BATCH = new_batch(new_record(), new_record())
+FAR = NOW + 3_600_001
+
+REFUSALS = {
+    "nothing at all": (b"", {}, ErrorCode.INVALID_RECORD),
+    "half a header": (BATCH[:40], {}, ErrorCode.INVALID_RECORD),
+    "half a batch": (BATCH[:-1], {}, ErrorCode.INVALID_RECORD),
+    "two batches": (BATCH + BATCH, {}, ErrorCode.INVALID_RECORD),
+    "a byte too many": (BATCH + b"x", {}, ErrorCode.INVALID_RECORD),
+    "magic 1": (change(BATCH, ">b", 16, 1), {}, ErrorCode.INVALID_RECORD),
+    "a flipped bit": (BATCH[:-1] + b"\x01", {}, ErrorCode.CORRUPT_MESSAGE),
+    "damage in the record count": (change(BATCH, ">i", 57, 9), {}, ErrorCode.CORRUPT_MESSAGE),
+    "damage in the length": (change(BATCH, ">i", 8, 3), {}, ErrorCode.CORRUPT_MESSAGE),
+    "too many records": (reseal(change(BATCH, ">i", 57, 9)), {}, ErrorCode.INVALID_RECORD),
+    "fewer records": (reseal(change(BATCH, ">i", 57, 1)), {}, ErrorCode.INVALID_RECORD),
+    "no records": (reseal(change(BATCH, ">i", 57, 0)), {}, ErrorCode.INVALID_RECORD),
+    "an unknown codec": (reseal(change(BATCH, ">h", 21, 7)), {}, ErrorCode.INVALID_RECORD),
+    "a base offset": (change(BATCH, ">q", 0, 5), {}, ErrorCode.INVALID_RECORD),
+    "a control batch": (marker_batch(1, is_commit=True), {}, ErrorCode.INVALID_RECORD),
+    "a producer without sequence": (
+        new_batch(producer_id=1, producer_epoch=0),
+        {},
+        ErrorCode.INVALID_RECORD,
+    ),
+    "a producer without epoch": (
+        new_batch(producer_id=1, base_sequence=0),
+        {},
+        ErrorCode.INVALID_RECORD,
+    ),
+    "LogAppendTime": (
+        encode(NewBatch(records=(new_record(),), log_append_time=NOW)),
+        {},
+        ErrorCode.INVALID_TIMESTAMP,
+    ),
+    "the far future": (new_batch(new_record(timestamp=FAR)), {}, ErrorCode.INVALID_TIMESTAMP),
+    "the distant past": (
+        new_batch(new_record(), new_record(timestamp=NOW - 11)),
+        {"message.timestamp.before.max.ms": "10"},
+        ErrorCode.INVALID_TIMESTAMP,
+    ),
+    "no key": (
+        new_batch(new_record(), new_record(key=None)),
+        {"cleanup.policy": "compact"},
+        ErrorCode.INVALID_RECORD,
+    ),
+    "too large": (BATCH, {"max.message.bytes": str(len(BATCH) - 1)}, ErrorCode.MESSAGE_TOO_LARGE),
+    "too large for a segment": (
+        BATCH,
+        {"internal.segment.bytes": str(len(BATCH) - 1)},
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_a_client_got_wrong_is_refused(case: str, tmp_path: Path) -> None:
+    data, topic_settings, code = REFUSALS[case]
+    with opened(tmp_path, topic_settings) as log:
+        with pytest.raises(Refused) as refused:
+            log.append(data, NOW)
+
+        assert refused.value.code is code
+        assert (log.end_offset, log.size_bytes) == (0, 0)
+
+
+ADMITTED = {
+    "as large as allowed": (BATCH, {"max.message.bytes": str(len(BATCH))}),
+    "as large as a segment": (BATCH, {"internal.segment.bytes": str(len(BATCH))}),
+    "an hour ahead": (new_batch(new_record(timestamp=FAR - 1)), {}),
+    "no timestamp": (new_batch(new_record(timestamp=-1)), {}),
+    "no timestamp, and none too old": (
+        new_batch(new_record(timestamp=-1)),
+        {"message.timestamp.before.max.ms": "10"},
+    ),
+    "any time under LogAppendTime": (
+        new_batch(new_record(timestamp=FAR)),
+        {"message.timestamp.type": "LogAppendTime", "message.timestamp.before.max.ms": "10"},
+    ),
+    "a tombstone": (new_batch(new_record(value=None)), {"cleanup.policy": "compact"}),
+}
+
+
+@pytest.mark.parametrize("case", ADMITTED)
+def test_what_is_just_right_is_kept(case: str, tmp_path: Path) -> None:
+    data, topic_settings = ADMITTED[case]
+    with opened(tmp_path, topic_settings) as log:
+        log.append(data, NOW)
+
+        assert log.end_offset == peek(data).record_count
+
+
+def test_our_own_batches_are_held_to_the_size_as_well(tmp_path: Path) -> None:
+    with opened(tmp_path, {"max.message.bytes": "100"}) as log:
+        with pytest.raises(Refused) as refused:
+            log.append_own(numbered_batch(0, size=100), NOW)
+
+        assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_records_are_given_back_as_records(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        log.append(new_batch(new_record("a", "1"), new_record("b", None)), NOW)
+
+        assert records_of(read_all(log)) == [
+            Record(offset=Offset(0), timestamp=NOW, key=b"a", value=b"1"),
+            Record(offset=Offset(1), timestamp=NOW, key=b"b", value=None),
+        ]

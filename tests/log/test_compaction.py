@@ -1,0 +1,399 @@
+"""Compaction: the last record of every key stays, at its offset; everything else goes in time."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kohort.log.limits import Limits
+from kohort.log.partition import PartitionLog
+from kohort.types import Millis, Offset
+from kohort.wire.batch import Codec
+from tests.log.disks import ForgetfulDisk
+from tests.log.logs import (
+    COMPACTED,
+    NOW,
+    TOPIC,
+    file_names,
+    get_log,
+    headers_of,
+    latest_of,
+    marker_batch,
+    new_batch,
+    new_record,
+    open_catalog,
+    opened,
+    read_all,
+    records_of,
+    values_of,
+)
+
+
+def fill(log: PartitionLog, rounds: int = 30, keys: int = 3, size: int = 60) -> None:
+    """The same few keys again and again."""
+    for number in range(rounds):
+        value = f"{number}".ljust(size, ".")
+        log.append(new_batch(*(new_record(f"k{key}", value) for key in range(keys))), NOW)
+
+
+def offsets_of(log: PartitionLog) -> list[int]:
+    return [record.offset for record in records_of(read_all(log))]
+
+
+def test_the_last_record_of_each_key_stays_at_its_offset() -> None:
+    disk = ForgetfulDisk()
+    with opened(disk, COMPACTED) as log:
+        fill(log)
+        before = latest_of(log)
+
+        cleaned = log.clean(NOW)
+
+        assert cleaned.compacted is not None
+        assert cleaned.is_done
+        sealed_to = cleaned.compacted.cleaned_to
+        kept = [each for each in records_of(read_all(log)) if each.offset < sealed_to]
+        assert [(each.key, each.offset) for each in kept] == [
+            (b"k0", sealed_to - 3),
+            (b"k1", sealed_to - 2),
+            (b"k2", sealed_to - 1),
+        ]
+        assert latest_of(log) == before
+        assert cleaned.compacted.records_read == sealed_to
+        assert cleaned.compacted.records_kept == 3
+    with opened(disk) as log:
+        assert latest_of(log) == before
+        assert log.end_offset == 90
+
+
+KEYS = st.integers(0, 5).map(lambda each: f"k{each}")
+WRITES = st.lists(
+    st.tuples(
+        st.lists(st.tuples(KEYS, st.none() | st.integers(0, 9).map(str)), min_size=1, max_size=4),
+        st.sampled_from(Codec),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(writes=WRITES, keys_max=st.integers(1, 10))
+@settings(max_examples=40)
+def test_compaction_never_changes_what_the_last_values_are(
+    writes: list[tuple[list[tuple[str, str | None]], Codec, bool]], keys_max: int
+) -> None:
+    topic_settings = {**COMPACTED, "internal.segment.bytes": "500"}
+    disk = ForgetfulDisk()
+    expected: dict[bytes | None, bytes] = {}
+    with opened(disk, topic_settings, Limits(compaction_keys_max=keys_max)) as log:
+        now = NOW
+        for records, codec, cleans in writes:
+            now = Millis(now + 300)
+            batch = new_batch(*(new_record(key, text, now) for key, text in records), codec=codec)
+            log.append(batch, now)
+            for key, text in records:
+                if text is None:
+                    expected.pop(key.encode(), None)
+                else:
+                    expected[key.encode()] = text.encode()
+            if cleans:
+                assert log.clean(now).failure is None
+
+        assert latest_of(log) == expected
+        offsets = offsets_of(log)
+        assert offsets == sorted(set(offsets))
+        for offset in range(log.end_offset):
+            data = log.read(Offset(offset), 1, at_least_one=True)
+            assert headers_of(data)[0].last_offset >= offset
+    with opened(disk) as log:
+        assert latest_of(log) == expected
+        assert log.end_offset == sum(len(records) for records, _, _ in writes)
+
+
+def test_the_growing_segment_is_never_touched() -> None:
+    with opened(ForgetfulDisk(), {**COMPACTED, "internal.segment.bytes": "1000000"}) as log:
+        fill(log)
+        before = read_all(log)
+
+        assert log.clean(NOW).compacted is None
+        assert read_all(log) == before
+
+
+def test_a_batch_of_which_nothing_goes_stays_as_it_was() -> None:
+    with opened(ForgetfulDisk(), COMPACTED) as log:
+        log.append(new_batch(new_record("only", "x" * 50), codec=Codec.GZIP), NOW)
+        first = log.read(Offset(0), 1, at_least_one=True)
+        fill(log)
+
+        assert log.clean(NOW).compacted is not None
+        assert log.read(Offset(0), 1, at_least_one=True) == first
+
+
+def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
+    with opened(ForgetfulDisk(), COMPACTED) as log:
+        log.append(new_batch(new_record("gone", "x")), NOW)
+        log.append(new_batch(new_record("gone", None), new_record("kept", "y")), NOW)
+        fill(log)
+
+        log.clean(NOW)
+
+        tombstone = headers_of(log.read(Offset(1), 1, at_least_one=True))[0]
+        assert tombstone.has_delete_horizon
+        assert tombstone.base_timestamp == NOW + 1000
+        record = records_of(log.read(Offset(1), 1, at_least_one=True))[0]
+        assert (record.offset, record.timestamp, record.value) == (1, NOW, None)
+
+        fill(log)
+        log.clean(Millis(NOW + 999))
+        assert (b"gone", None) in values_of(log)
+
+        fill(log)
+        log.clean(Millis(NOW + 1000))
+        assert (b"gone", None) not in values_of(log)
+        assert (b"kept", b"y") in values_of(log)
+
+
+def test_the_last_sequence_of_a_producer_survives_in_an_empty_batch() -> None:
+    disk = ForgetfulDisk()
+
+    def send(log: PartitionLog, sequence: int) -> bool:
+        batch = new_batch(
+            new_record("k0", "p"), producer_id=5, producer_epoch=0, base_sequence=sequence
+        )
+        return log.append(batch, NOW).is_duplicate
+
+    with opened(disk, COMPACTED) as log:
+        for sequence in range(4):
+            send(log, sequence)
+        fill(log)
+
+        log.clean(NOW)
+
+        left = [each for each in headers_of(read_all(log)) if each.producer_id == 5]
+        assert [(each.base_sequence, each.record_count) for each in left] == [(3, 0)]
+    for path in list(disk.list(f"{TOPIC}-0")):
+        if path.endswith(".snapshot"):
+            disk.remove(f"{TOPIC}-0/{path}")
+    with opened(disk) as log:
+        assert send(log, 3)
+        assert not send(log, 4)
+
+
+def test_the_last_batch_stays_so_that_offsets_go_on() -> None:
+    with opened(ForgetfulDisk(), COMPACTED) as log:
+        fill(log, keys=1)
+        fill(log, keys=1)
+
+        compacted = log.clean(NOW).compacted
+
+        assert compacted is not None
+        nexts = [header.next_offset for header in headers_of(read_all(log))]
+        assert compacted.cleaned_to in nexts
+
+
+@pytest.mark.parametrize(("ratio", "is_due"), [("0.49", True), ("0.99", False)])
+def test_compaction_waits_until_enough_is_dirty(
+    ratio: str,
+    is_due: bool,  # noqa: FBT001 - pytest gives parameters by name
+) -> None:
+    catalog = open_catalog(ForgetfulDisk())
+    log = get_log(catalog, COMPACTED)
+    for number in range(40):
+        log.append(new_batch(new_record(f"k{number}", "v" * 100)), NOW)
+    assert log.clean(NOW).compacted is not None
+    for number in range(60):
+        log.append(new_batch(new_record(f"l{number}", "v" * 100)), NOW)
+
+    catalog.alter_settings(TOPIC, {**COMPACTED, "min.cleanable.dirty.ratio": ratio})
+
+    assert (log.clean(NOW).compacted is not None) is is_due
+
+
+def test_a_log_without_new_records_is_left_alone() -> None:
+    with opened(ForgetfulDisk(), COMPACTED) as log:
+        fill(log)
+        log.clean(NOW)
+
+        assert log.clean(NOW).compacted is None
+
+
+def test_young_records_wait_for_their_lag() -> None:
+    with opened(ForgetfulDisk(), {**COMPACTED, "min.compaction.lag.ms": "500"}) as log:
+        fill(log)
+
+        assert log.clean(Millis(NOW + 499)).compacted is None
+        assert log.clean(Millis(NOW + 500)).compacted is not None
+
+
+def test_overdue_records_are_compacted_however_few() -> None:
+    topic_settings = {
+        **COMPACTED,
+        "min.cleanable.dirty.ratio": "1",
+        "max.compaction.lag.ms": "500",
+    }
+    with opened(ForgetfulDisk(), topic_settings) as log:
+        fill(log)
+
+        assert log.clean(Millis(NOW + 500)).compacted is None
+        assert log.clean(Millis(NOW + 501)).compacted is not None
+
+
+def test_compaction_can_be_done_a_little_at_a_time() -> None:
+    catalog = open_catalog(ForgetfulDisk())
+    log = get_log(catalog, COMPACTED)
+    fill(log, rounds=60)
+    expected = latest_of(log)
+    steps = 0
+    while not catalog.clean(NOW, budget_bytes=1).is_done:
+        steps += 1
+        log.append(new_batch(new_record("k0", f"{steps}")), NOW)
+        expected[b"k0"] = f"{steps}".encode()
+        assert latest_of(log) == expected
+
+    assert steps > 5
+    assert latest_of(log) == expected
+
+
+def test_deleting_records_gives_up_a_round_under_way() -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, COMPACTED)
+    fill(log, rounds=60)
+    expected = latest_of(log)
+    while not any(name.endswith(".cleaned") for name in disk.list(f"{TOPIC}-0")):
+        assert not log.clean(NOW, budget_bytes=1).is_done
+
+    log.delete_before(Offset(100))
+
+    assert not any(name.endswith(".cleaned") for name in disk.list(f"{TOPIC}-0"))
+    assert log.clean(NOW).compacted is not None
+    assert latest_of(log) == expected
+
+
+def test_more_keys_than_fit_take_more_rounds() -> None:
+    with opened(ForgetfulDisk(), COMPACTED, Limits(compaction_keys_max=10)) as log:
+        for number in range(120):
+            log.append(new_batch(new_record(f"k{number % 40}", f"{number}".ljust(80))), NOW)
+        expected = latest_of(log)
+
+        reached = [0]
+        while (compacted := log.clean(NOW).compacted) is not None:
+            reached.append(compacted.cleaned_to)
+
+        assert len(reached) > 5
+        assert reached == sorted(set(reached))
+        assert latest_of(log) == expected
+        assert len(values_of(log)) < 60
+
+
+def test_long_keys_are_told_apart() -> None:
+    with opened(ForgetfulDisk(), {**COMPACTED, "internal.segment.bytes": "3000"}) as log:
+        for number in range(40):
+            log.append(new_batch(new_record("k" * 200 + f"{number % 4}", f"{number}")), NOW)
+        expected = latest_of(log)
+
+        assert log.clean(NOW).compacted is not None
+        assert latest_of(log) == expected
+        assert len(expected) == 4
+
+
+def test_small_segments_are_joined(tmp_path: Path) -> None:
+    with opened(tmp_path, COMPACTED) as log:
+        fill(log, rounds=60)
+        before = len(file_names(tmp_path / f"{TOPIC}-0"))
+        log.clean(NOW)
+        fill(log, rounds=4)
+
+        log.clean(NOW)
+
+        assert len(file_names(tmp_path / f"{TOPIC}-0")) < before // 3
+
+
+def test_aborted_records_do_not_supersede_others() -> None:
+    """The marker outlives the records it condemns, and goes like a tombstone after that."""
+    disk = ForgetfulDisk()
+    with opened(disk, COMPACTED) as log:
+        log.append(new_batch(new_record("a", "committed")), NOW)
+        for is_commit, value in ((False, "aborted"), (True, "also committed")):
+            log.append_own(
+                new_batch(
+                    new_record("a" if not is_commit else "b", value),
+                    producer_id=1,
+                    producer_epoch=0,
+                    is_transactional=True,
+                ),
+                NOW,
+            )
+            log.append_own(marker_batch(1, is_commit=is_commit), NOW)
+        fill(log)
+
+        log.clean(NOW)
+
+        assert (b"a", b"committed") in values_of(log)
+        assert (b"a", b"aborted") not in values_of(log)
+        assert (b"b", b"also committed") in values_of(log)
+        markers = [each.base_offset for each in headers_of(read_all(log)) if each.is_control]
+        assert markers == [2, 4]
+
+        fill(log)
+        log.clean(NOW)
+        fill(log)
+        log.clean(Millis(NOW + 1000))
+
+        markers = [each.base_offset for each in headers_of(read_all(log)) if each.is_control]
+        assert markers == [4]
+        assert (b"a", b"committed") in values_of(log)
+
+
+def test_compaction_stops_before_an_open_transaction() -> None:
+    with opened(ForgetfulDisk(), COMPACTED) as log:
+        fill(log, rounds=10)
+        open_at = log.end_offset
+        log.append_own(
+            new_batch(new_record("t"), producer_id=1, producer_epoch=0, is_transactional=True), NOW
+        )
+        fill(log, rounds=30)
+
+        compacted = log.clean(NOW).compacted
+
+        assert compacted is not None
+        assert compacted.cleaned_to <= open_at
+
+
+def test_damage_is_reported_and_not_sealed_anew(tmp_path: Path) -> None:
+    with opened(tmp_path, COMPACTED) as log:
+        fill(log)
+    segment = tmp_path / f"{TOPIC}-0" / f"{0:020d}.log"
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+
+    with opened(tmp_path) as log:
+        cleaned = log.clean(NOW)
+
+        assert cleaned.compacted is None
+        assert cleaned.failure is not None
+        assert "crc" in cleaned.failure
+    assert segment.read_bytes() == data
+    assert not list(segment.parent.glob("*.cleaned"))
+
+
+def test_compact_and_delete_do_both() -> None:
+    topic_settings = {**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": "1000"}
+    with opened(ForgetfulDisk(), topic_settings) as log:
+        fill(log)
+        assert log.clean(NOW).compacted is not None
+
+        assert log.clean(Millis(NOW + 1001)).segments_removed > 0
+        assert values_of(log) == []
+
+
+def test_how_far_the_log_is_compact_is_kept_in_kafkas_checkpoint(tmp_path: Path) -> None:
+    with opened(tmp_path, COMPACTED) as log:
+        fill(log)
+        compacted = log.clean(NOW).compacted
+
+    assert compacted is not None
+    checkpoint = (tmp_path / "cleaner-offset-checkpoint").read_text()
+    assert checkpoint == f"0\n1\n{TOPIC} 0 {compacted.cleaned_to}\n"

@@ -1,0 +1,268 @@
+"""Crashes at every step: of compaction, of creating, growing and deleting topics, of rolling.
+
+Each story is told once to count its changes to the disk, then once for every one of them with a
+crash just before it, and again with all that was not synced forgotten.
+"""
+
+import copy
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from kohort.log.catalog import Catalog
+from kohort.log.partition import PartitionLog
+from kohort.types import Millis, Offset, Topic, Uuid
+from tests.log.disks import Crash, CrashingDisk, ForgetfulDisk
+from tests.log.logs import (
+    COMPACTED,
+    NOW,
+    SMALL_SEGMENTS,
+    TOPIC,
+    get_log,
+    headers_of,
+    latest_of,
+    marker_batch,
+    new_batch,
+    new_record,
+    numbered_batch,
+    open_catalog,
+    read_all,
+)
+
+Story = Callable[[Catalog], None]
+Check = Callable[[Catalog, ForgetfulDisk], None]
+
+every_way_to_die = pytest.mark.parametrize("forgets", [False, True], ids=["killed", "power off"])
+
+
+def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, *, forgets: bool) -> int:
+    """How many crashes there were; after each of them the check must hold, and hold again."""
+    crash_at = 0
+    while True:
+        disk = copy.deepcopy(prepared)
+        crashing = CrashingDisk(disk, crash_at)
+        try:
+            story(open_catalog(crashing))
+        except Crash:
+            if forgets:
+                disk.power_off()
+            else:
+                disk.kill()
+        else:
+            return crash_at
+        for _ in range(2):
+            catalog = open_catalog(disk)
+            check(catalog, disk)
+            catalog.close(NOW)
+        crash_at += 1
+
+
+def sync(log: PartitionLog) -> None:
+    for each in log.take_unsynced():
+        each.sync()
+
+
+@every_way_to_die
+def test_a_crash_during_compaction_loses_nothing(forgets: bool) -> None:  # noqa: FBT001 - pytest
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, COMPACTED)
+    transactional = new_batch(
+        new_record("t", "aborted"), producer_id=1, producer_epoch=0, is_transactional=True
+    )
+    log.append(new_batch(new_record("t", "committed")), NOW)
+    log.append_own(transactional, NOW)
+    log.append_own(marker_batch(1, is_commit=False), NOW)
+    for number in range(24):
+        log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(80))), NOW)
+    aborted = log.aborted_transactions(Offset(0), log.end_offset)
+    expected = {key: text for key, text in latest_of(log).items() if key != b"t"}
+    catalog.close(NOW)
+
+    def story(catalog: Catalog) -> None:
+        assert get_log(catalog).clean(NOW).compacted is not None
+
+    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+        log = get_log(catalog)
+        found = latest_of(log)
+        assert found.pop(b"t") in (b"aborted", b"committed")
+        assert found == expected
+        assert log.end_offset == 27
+        assert log.aborted_transactions(Offset(0), log.end_offset) == aborted
+        ends = [header.next_offset for header in headers_of(read_all(log))]
+        assert ends == sorted(set(ends))
+
+    assert crash_everywhere(disk, story, check, forgets=forgets) > 40
+
+
+@every_way_to_die
+def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(
+    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
+) -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    get_log(catalog, SMALL_SEGMENTS)
+    catalog.close(NOW)
+    synced = [0]
+
+    def story(catalog: Catalog) -> None:
+        log = get_log(catalog)
+        synced[:] = [0]
+        for number in range(20):
+            log.append(
+                new_batch(
+                    new_record(f"k{number}", "v" * 40),
+                    producer_id=1,
+                    producer_epoch=0,
+                    base_sequence=number,
+                ),
+                NOW,
+            )
+            if number % 3 == 2:
+                for each in catalog.take_unsynced():
+                    each.sync()
+                synced[:] = [log.end_offset]
+            if number % 8 == 7:
+                catalog.clean(NOW)
+
+    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+        log = get_log(catalog)
+        assert log.end_offset >= synced[0]
+        offsets = [header.base_offset for header in headers_of(read_all(log))]
+        assert offsets == [*range(log.end_offset)]
+        if log.end_offset > 0:
+            last = new_batch(
+                new_record(f"k{log.end_offset - 1}", "v" * 40),
+                producer_id=1,
+                producer_epoch=0,
+                base_sequence=log.end_offset - 1,
+            )
+            assert log.append(last, NOW).is_duplicate
+
+    assert crash_everywhere(disk, story, check, forgets=forgets) > 40
+
+
+@every_way_to_die
+def test_a_crash_during_retention_leaves_no_hole(forgets: bool) -> None:  # noqa: FBT001 - pytest
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, {**SMALL_SEGMENTS, "retention.ms": "1000"})
+    for number in range(40):
+        log.append(numbered_batch(number), NOW)
+    catalog.close(NOW)
+
+    def story(catalog: Catalog) -> None:
+        assert get_log(catalog).clean(Millis(NOW + 1250)).segments_removed > 1
+
+    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+        log = get_log(catalog)
+        headers = headers_of(read_all(log))
+        assert [header.base_offset for header in headers] == [*range(log.start_offset, 40)]
+        assert log.end_offset == 40
+
+    assert crash_everywhere(disk, story, check, forgets=forgets) > 3
+
+
+OTHER = Topic("other")
+FIRST_ID = Uuid(b"o" * 16)
+SECOND_ID = Uuid(b"p" * 16)
+NOTHING = (None, 0)
+
+# The id and the number of partitions there may be after so many steps of the story were told.
+POSSIBLE = (
+    (NOTHING, (FIRST_ID, 2)),
+    ((FIRST_ID, 2), (FIRST_ID, 3)),
+    ((FIRST_ID, 3), NOTHING),
+    (NOTHING, (SECOND_ID, 2)),
+)
+
+
+@every_way_to_die
+def test_a_topic_is_made_and_deleted_altogether_or_not_at_all(
+    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
+) -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog)
+    log.append(numbered_batch(0), NOW)
+    catalog.close(NOW)
+    said: list[str] = []
+
+    def story(catalog: Catalog) -> None:
+        said.clear()
+        catalog.create_topic(OTHER, FIRST_ID, 2, {}, NOW)
+        said.append("created")
+        other = catalog.partition(OTHER, 1)
+        assert other is not None
+        other.append(numbered_batch(0, records=9), NOW)
+        sync(other)
+        other.delete_before(Offset(5))
+        catalog.add_partitions(OTHER, 3, NOW)
+        said.append("grown")
+        catalog.delete_topic(OTHER)
+        said.append("deleted")
+        catalog.create_topic(OTHER, SECOND_ID, 2, {}, NOW)
+        said.append("created again")
+
+    def check(catalog: Catalog, disk: ForgetfulDisk) -> None:
+        assert get_log(catalog).end_offset == 1
+        topic = catalog.find_topic(OTHER)
+        count = topic.partition_count if topic else 0
+        directories = [name for name in disk.list("") if name.startswith(OTHER)]
+        assert directories == [f"{OTHER}-{each}" for each in range(count)]
+        assert (topic.topic_id if topic else None, count) in POSSIBLE[len(said)]
+        if topic is not None and topic.topic_id == SECOND_ID:
+            other = catalog.partition(OTHER, 1)
+            assert other is not None
+            assert (other.start_offset, other.end_offset) == (0, 0)
+
+    assert crash_everywhere(disk, story, check, forgets=forgets) > 30
+
+
+@every_way_to_die
+def test_a_crash_while_opening_after_a_crash_is_just_another_one(
+    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
+) -> None:
+    """Compaction is cut short in the middle of its swap; then recovery is, at every step."""
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, COMPACTED)
+    for number in range(24):
+        log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(80))), NOW)
+    expected = latest_of(log)
+    catalog.close(NOW)
+    counting = CrashingDisk(copy.deepcopy(disk))
+    get_log(open_catalog(counting)).clean(NOW)
+
+    for crash_at in range(counting.changes - 25, counting.changes, 3):
+        interrupted = copy.deepcopy(disk)
+        with suppress(Crash):
+            get_log(open_catalog(CrashingDisk(interrupted, crash_at))).clean(NOW)
+        interrupted.kill()
+
+        def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+            assert latest_of(get_log(catalog)) == expected
+
+        crash_everywhere(interrupted, lambda _: None, check, forgets=forgets)
+
+
+def test_a_directory_nobody_knows_is_put_aside_with_its_records() -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    get_log(catalog).append(numbered_batch(0), NOW)
+    catalog.close(NOW)
+    disk.make_directory("lost-7")
+    disk.make_directory("empty-1")
+    file = disk.create(f"lost-7/{0:020d}.log")
+    file.append(b"records")
+
+    catalog, recovered = Catalog.open(disk, NOW)
+
+    assert [each.path for each in recovered] == ["lost-7"]
+    assert get_log(catalog).end_offset == 1
+    names = disk.list("")
+    assert "lost-7" not in names
+    assert "empty-1" not in names
+    assert disk.list(f"lost-7.{'00' * 16}-stray") == {f"{0:020d}.log": 7}
+    assert TOPIC + "-0" in names
