@@ -1,6 +1,6 @@
 # The few words of this project. `make` alone explains them.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench clean
+.PHONY: help setup run test check bench soak clean
 
 help: ## Say what can be said here.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,9 @@ check: setup ## Check format, lint, types, import contracts and tidiness.
 
 bench: setup ## Run every benchmark. ARGS are for each of them.
 	@scripts/bench $(ARGS)
+
+soak: setup ## Kill a node a thousand times, and look what is left. KILLS, and ARGS such as --seed.
+	@scripts/soak $(ARGS)
 
 clean: ## Remove everything that setup and the tools have made.
 	@rm -rf .venv .venv.lock .hypothesis .*_cache build dist

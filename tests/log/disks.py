@@ -1,5 +1,6 @@
 """Disks that fail: one that is full, one that crashes, one that forgets what was not synced."""
 
+import random
 from pathlib import PurePosixPath
 
 from kohort.log.disk import DIRECTORY, Disk, File
@@ -143,19 +144,51 @@ class _Node:
         self.synced = b""
         self.names: dict[str, _Node] = {}
         self.synced_names: dict[str, _Node] = {}
+        self.changes: list[tuple[str | None, str | None, _Node]] = []
+
+    def rename(self, old: str | None, new: str | None, node: "_Node") -> None:
+        """A name that was there, one that is from now on, or both."""
+        self.changes.append((old, new, node))
+        _apply(self.names, old, new, node)
+
+
+def _apply(names: dict[str, _Node], old: str | None, new: str | None, node: _Node) -> None:
+    if old is not None:
+        names.pop(old, None)
+    if new is not None:
+        names[new] = node
 
 
 class ForgetfulDisk:
-    """In memory. After power_off() only what was synced is there: the worst a disk may do."""
+    """In memory. After power_off() no more is there than was synced."""
 
     def __init__(self) -> None:
         self._root = _Node(is_directory=True)
         self._is_locked = False
         self.name = "memory"
 
-    def power_off(self) -> None:
-        self._forget(self._root)
+    def power_off(self, seed: int | None = None) -> None:
+        """The worst a disk may do: all that was not synced is gone, or with a seed, any part of it.
+
+        Each change of a name happens or does not, whatever came before it; a file keeps any
+        beginning of what was added to it.
+        """
+        self._forget(self._root, None if seed is None else random.Random(seed))  # noqa: S311
         self._is_locked = False
+
+    def _forget(self, node: _Node, chance: random.Random | None) -> None:
+        names, data = dict(node.synced_names), node.synced
+        if chance is not None:
+            for old, new, child in node.changes:
+                if chance.random() < 0.5 and (old is None or names.get(old) is child):
+                    _apply(names, old, new, child)
+            if bytes(node.data).startswith(data):
+                data = bytes(node.data[: chance.randint(len(data), len(node.data))])
+        node.names, node.synced_names = names, dict(names)
+        node.data, node.synced = bytearray(data), data
+        node.changes.clear()
+        for child in names.values():
+            self._forget(child, chance)
 
     def content(self, path: str) -> bytearray:
         """A file's bytes, to be damaged."""
@@ -165,19 +198,13 @@ class ForgetfulDisk:
         """The process is gone, the machine is not: nothing is forgotten."""
         self._is_locked = False
 
-    def _forget(self, node: _Node) -> None:
-        node.data = bytearray(node.synced)
-        node.names = dict(node.synced_names)
-        for child in node.names.values():
-            self._forget(child)
-
     def open(self, path: str) -> "_MemoryFile":
         return _MemoryFile(self._get(path))
 
     def create(self, path: str) -> "_MemoryFile":
         parent, name = self._split(path)
         if name not in parent.names:
-            parent.names[name] = _Node(is_directory=False)
+            parent.rename(None, name, _Node(is_directory=False))
         parent.names[name].data.clear()
         return _MemoryFile(parent.names[name])
 
@@ -190,22 +217,26 @@ class ForgetfulDisk:
     def make_directory(self, path: str) -> None:
         node = self._root
         for name in PurePosixPath(path).parts:
-            node = node.names.setdefault(name, _Node(is_directory=True))
+            if name not in node.names:
+                node.rename(None, name, _Node(is_directory=True))
+            node = node.names[name]
 
     def remove(self, path: str) -> None:
         parent, name = self._split(path)
         if parent.names[name].names:
             raise StorageError(path, "remove", "Directory not empty")
-        del parent.names[name]
+        parent.rename(name, None, parent.names[name])
 
     def rename(self, old: str, new: str) -> None:
         parent, name = self._split(old)
         target, new_name = self._split(new)
-        target.names[new_name] = parent.names.pop(name)
+        assert target is parent, "nothing moves from one directory to another"
+        parent.rename(name, new_name, parent.names[name])
 
     def sync_directory(self, path: str) -> None:
         node = self._get(path)
         node.synced_names = dict(node.names)
+        node.changes.clear()
 
     def write_atomically(self, path: str, data: bytes) -> None:
         file = self.create(path + ".tmp")

@@ -212,6 +212,16 @@ def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
         assert (log.start_offset, log.end_offset) == (0, 0)
 
 
+def test_what_is_noted_of_topics_that_are_gone_is_forgotten(tmp_path: Path) -> None:
+    open_catalog(tmp_path).close(NOW)
+    checkpoint = tmp_path / "log-start-offset-checkpoint"
+    checkpoint.write_text(f"0\n1\n{TOPIC} 0 500\n")
+
+    open_catalog(tmp_path).close(NOW)
+
+    assert checkpoint.read_text() == "0\n0\n"
+
+
 def test_what_a_deletion_has_left_goes_at_the_next_start(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.append(numbered_batch(0), NOW)

@@ -33,22 +33,21 @@ from tests.log.logs import (
 Story = Callable[[Catalog], None]
 Check = Callable[[Catalog, ForgetfulDisk], None]
 
-every_way_to_die = pytest.mark.parametrize("forgets", [False, True], ids=["killed", "power off"])
+# By what is left of that which was not synced: all of it, nothing, or any part.
+KILLED, POWER_OFF = "killed", "power off"
+every_way_to_die = pytest.mark.parametrize("death", [KILLED, POWER_OFF, *range(6)])
+Death = str | int
 
 
-def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, *, forgets: bool) -> int:
+def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, death: Death) -> int:
     """How many crashes there were; after each of them the check must hold, and hold again."""
     crash_at = 0
     while True:
         disk = copy.deepcopy(prepared)
-        crashing = CrashingDisk(disk, crash_at)
         try:
-            story(open_catalog(crashing))
+            story(open_catalog(CrashingDisk(disk, crash_at)))
         except Crash:
-            if forgets:
-                disk.power_off()
-            else:
-                disk.kill()
+            die(disk, death)
         else:
             return crash_at
         for _ in range(2):
@@ -58,16 +57,34 @@ def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, *, for
         crash_at += 1
 
 
+def die(disk: ForgetfulDisk, death: Death) -> None:
+    if death == KILLED:
+        disk.kill()
+    else:
+        disk.power_off(death if isinstance(death, int) else None)
+
+
+def check_segments(disk: ForgetfulDisk, directory: str) -> None:
+    """No two of them hold the same offsets."""
+    names = sorted(name for name in disk.list(directory) if name.endswith(".log"))
+    end = 0
+    for name in names:
+        assert int(name[:20]) >= end
+        for header in headers_of(bytes(disk.content(f"{directory}/{name}"))):
+            assert header.base_offset >= end
+            end = header.next_offset
+
+
 def sync(log: PartitionLog) -> None:
     for each in log.take_unsynced():
         each.sync()
 
 
 @every_way_to_die
-def test_a_crash_during_compaction_loses_nothing(forgets: bool) -> None:  # noqa: FBT001 - pytest
+def test_a_crash_during_compaction_loses_nothing(death: Death) -> None:
     disk = ForgetfulDisk()
     catalog = open_catalog(disk)
-    log = get_log(catalog, COMPACTED)
+    log = get_log(catalog, {**COMPACTED, "internal.segment.bytes": "400"})
     transactional = new_batch(
         new_record("t", "aborted"), producer_id=1, producer_epoch=0, is_transactional=True
     )
@@ -78,13 +95,16 @@ def test_a_crash_during_compaction_loses_nothing(forgets: bool) -> None:  # noqa
         log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(80))), NOW)
     aborted = log.aborted_transactions(Offset(0), log.end_offset)
     expected = {key: text for key, text in latest_of(log).items() if key != b"t"}
+    # From now on several of the segments fit into one.
+    catalog.alter_settings(TOPIC, COMPACTED)
     catalog.close(NOW)
 
     def story(catalog: Catalog) -> None:
         assert get_log(catalog).clean(NOW).compacted is not None
 
-    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+    def check(catalog: Catalog, disk: ForgetfulDisk) -> None:
         log = get_log(catalog)
+        check_segments(disk, f"{TOPIC}-0")
         found = latest_of(log)
         assert found.pop(b"t") in (b"aborted", b"committed")
         assert found == expected
@@ -93,13 +113,11 @@ def test_a_crash_during_compaction_loses_nothing(forgets: bool) -> None:  # noqa
         ends = [header.next_offset for header in headers_of(read_all(log))]
         assert ends == sorted(set(ends))
 
-    assert crash_everywhere(disk, story, check, forgets=forgets) > 40
+    assert crash_everywhere(disk, story, check, death) > 40
 
 
 @every_way_to_die
-def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(
-    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
-) -> None:
+def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(death: Death) -> None:
     disk = ForgetfulDisk()
     catalog = open_catalog(disk)
     get_log(catalog, SMALL_SEGMENTS)
@@ -140,11 +158,11 @@ def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(
             )
             assert log.append(last, NOW).is_duplicate
 
-    assert crash_everywhere(disk, story, check, forgets=forgets) > 40
+    assert crash_everywhere(disk, story, check, death) > 40
 
 
 @every_way_to_die
-def test_a_crash_during_retention_leaves_no_hole(forgets: bool) -> None:  # noqa: FBT001 - pytest
+def test_a_crash_during_retention_leaves_no_hole(death: Death) -> None:
     disk = ForgetfulDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, {**SMALL_SEGMENTS, "retention.ms": "1000"})
@@ -161,7 +179,7 @@ def test_a_crash_during_retention_leaves_no_hole(forgets: bool) -> None:  # noqa
         assert [header.base_offset for header in headers] == [*range(log.start_offset, 40)]
         assert log.end_offset == 40
 
-    assert crash_everywhere(disk, story, check, forgets=forgets) > 3
+    assert crash_everywhere(disk, story, check, death) > 3
 
 
 OTHER = Topic("other")
@@ -179,9 +197,7 @@ POSSIBLE = (
 
 
 @every_way_to_die
-def test_a_topic_is_made_and_deleted_altogether_or_not_at_all(
-    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
-) -> None:
+def test_a_topic_is_made_and_deleted_altogether_or_not_at_all(death: Death) -> None:
     disk = ForgetfulDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog)
@@ -217,13 +233,11 @@ def test_a_topic_is_made_and_deleted_altogether_or_not_at_all(
             assert other is not None
             assert (other.start_offset, other.end_offset) == (0, 0)
 
-    assert crash_everywhere(disk, story, check, forgets=forgets) > 30
+    assert crash_everywhere(disk, story, check, death) > 30
 
 
 @every_way_to_die
-def test_a_crash_while_opening_after_a_crash_is_just_another_one(
-    forgets: bool,  # noqa: FBT001 - pytest gives parameters by name
-) -> None:
+def test_a_crash_while_opening_after_a_crash_is_just_another_one(death: Death) -> None:
     """Compaction is cut short in the middle of its swap; then recovery is, at every step."""
     disk = ForgetfulDisk()
     catalog = open_catalog(disk)
@@ -244,7 +258,7 @@ def test_a_crash_while_opening_after_a_crash_is_just_another_one(
         def check(catalog: Catalog, _: ForgetfulDisk) -> None:
             assert latest_of(get_log(catalog)) == expected
 
-        crash_everywhere(interrupted, lambda _: None, check, forgets=forgets)
+        crash_everywhere(interrupted, lambda _: None, check, death)
 
 
 def test_a_directory_nobody_knows_is_put_aside_with_its_records() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kohort.log.catalog import Catalog
 from kohort.log.errors import StorageError
+from kohort.log.index import OFFSET_ENTRY, Index
 from kohort.log.osdisk import OsDisk, OsFile
 from kohort.types import ErrorCode, Offset, Uuid
 from tests.log.disks import ForgetfulDisk, FullDisk
@@ -42,7 +43,9 @@ def test_whatever_room_is_left_the_log_stays_whole_and_goes_on() -> None:
         kept = failed = 0
         for number in range(40):
             try:
-                assert log.append(numbered_batch(number), NOW).base_offset == kept
+                # Of different sizes: what is too large for a segment may be followed by what fits.
+                batch = numbered_batch(number, size=37 * number % 100)
+                assert log.append(batch, NOW).base_offset == kept
                 kept += 1
             except StorageError as error:
                 assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -70,6 +73,7 @@ def test_a_batch_that_fits_is_kept_after_one_that_did_not() -> None:
 
     with pytest.raises(StorageError):
         log.append(numbered_batch(0, size=200), NOW)
+    assert full.list(f"{TOPIC}-0")[f"{0:020d}.log"] == 0
     full.room = 150
 
     assert log.append(numbered_batch(1), NOW).base_offset == 0
@@ -129,6 +133,53 @@ def test_a_topic_that_does_not_fit_is_not_made() -> None:
         topic = catalog.find_topic(TOPIC)
         assert topic is not None
         assert topic.partition_count == 3
+
+
+def test_a_segment_that_could_not_begin_leaves_the_last_one_as_it_was() -> None:
+    """The next batch may still fit there, and nothing may stand in its way after a restart."""
+    for room in range(120):
+        disk = ForgetfulDisk()
+        full = FullDisk(disk, PLENTY)
+        catalog = open_catalog(full)
+        log = get_log(catalog, SMALL_SEGMENTS)
+        for number in range(8):
+            log.append(numbered_batch(number), NOW)
+        full.room = room
+        with pytest.raises(StorageError):
+            log.append(numbered_batch(8, size=600), NOW)
+        full.room = PLENTY
+
+        log.append(numbered_batch(8), NOW)
+
+        assert log.size_bytes < 1000
+        if room % 2:
+            catalog.close(NOW)
+        else:
+            disk.kill()
+        with opened(disk) as log:
+            assert [each.base_offset for each in headers_of(read_all(log))] == [*range(9)]
+
+
+def test_an_index_that_was_written_in_part_is_written_right_the_next_time() -> None:
+    disk = ForgetfulDisk()
+    full = FullDisk(disk, PLENTY)
+    disk.create("index").close()
+    index = Index(full, "index", OFFSET_ENTRY, 0)
+    index.hold()
+    for number in range(2):
+        index.append(number, 10 * number)
+    index.flush()
+    for number in range(2, 5):
+        index.append(number, 10 * number)
+    full.room = 12
+    with pytest.raises(StorageError):
+        index.flush()
+    full.room = PLENTY
+
+    index.flush()
+
+    expected = [(number, 10 * number) for number in range(5)]
+    assert list(OFFSET_ENTRY.iter_unpack(bytes(disk.content("index")))) == expected
 
 
 def test_the_file_is_mended_later_if_it_could_not_be_at_once() -> None:

@@ -9,6 +9,7 @@ from kohort.log.catalog import Catalog
 from kohort.types import Offset
 from tests.log.disks import ForgetfulDisk
 from tests.log.logs import (
+    COMPACTED,
     NOW,
     SMALL_SEGMENTS,
     TOPIC,
@@ -16,6 +17,9 @@ from tests.log.logs import (
     file_names,
     get_log,
     headers_of,
+    latest_of,
+    new_batch,
+    new_record,
     numbered_batch,
     open_catalog,
     open_with_notes,
@@ -111,6 +115,17 @@ def test_an_intact_tail_is_kept_without_a_word() -> None:
     assert recovered == ()
 
 
+def test_what_recovery_kept_is_synced_then() -> None:
+    """It will be read, so it must not vanish in the next crash."""
+    disk = killed_disk()
+    intact = bytes(disk.content(FIRST))
+    open_catalog(disk)
+
+    disk.power_off()
+
+    assert read_all(get_log(open_catalog(disk))) == intact
+
+
 def test_what_was_synced_is_not_even_looked_at() -> None:
     """A bit that rots in old records is for their readers to notice, not a reason to cut them."""
     disk = killed_disk()
@@ -142,6 +157,24 @@ def test_without_a_recovery_point_every_batch_is_checked() -> None:
     assert get_log(catalog).end_offset == 1
     assert recovered[0].position == SIZE
     assert "crc" in recovered[0].reason
+
+
+def test_gaps_that_compaction_left_are_no_reason_to_cut() -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, COMPACTED)
+    log.append(new_batch(new_record("first", "1")), NOW)
+    catalog.clean(NOW)
+    for number in range(60):
+        log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(50))), NOW)
+    expected = latest_of(log)
+    assert log.clean(NOW).compacted is not None
+    disk.kill()
+
+    catalog, recovered = open_with_notes(disk)
+
+    assert recovered == ()
+    assert latest_of(get_log(catalog)) == expected
 
 
 def test_segments_after_a_cut_go_with_it() -> None:

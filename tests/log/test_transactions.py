@@ -98,6 +98,18 @@ def test_only_the_aborted_transactions_in_a_range_are_told() -> None:
                 ]
 
 
+def test_a_transaction_that_ends_late_but_began_early_is_told_as_well() -> None:
+    with opened(ForgetfulDisk()) as log:
+        write(log, 1)
+        write(log, 2)
+        end(log, 2, is_commit=False)
+        end(log, 1, is_commit=False)
+
+        told = log.aborted_transactions(Offset(0), Offset(2))
+
+        assert told == (aborted(2, 1, 2, 0), aborted(1, 0, 3, 4))
+
+
 def test_a_marker_of_an_empty_transaction_aborts_nothing() -> None:
     with opened(ForgetfulDisk()) as log:
         end(log, 1, is_commit=False)

@@ -4,17 +4,17 @@ from tests.tidy.deviations import find_deviations, page
 from tests.tidy.repository import read
 
 
-def test_the_page_lists_every_deviation_in_the_code():
+def test_the_page_lists_every_deviation_in_the_code() -> None:
     assert read("docs/not-supported.md") == page(), (
         "stale: run `python -m tests.tidy.deviations > docs/not-supported.md`"
     )
 
 
-def test_a_deviation_may_run_over_several_lines():
+def test_a_deviation_may_run_over_several_lines() -> None:
     guilty = "x = 1\n    # DEVIATION: Kafka does this;\n    # we do that.\n    y = 2\n"
 
     assert find_deviations(guilty) == ["Kafka does this; we do that."]
 
 
-def test_ordinary_comments_are_no_deviations():
+def test_ordinary_comments_are_no_deviations() -> None:
     assert find_deviations("# an explanation\nx = 1  # another\n") == []

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli import decode, demo
+from kohort.cli import decode, demo, serve
 
 app = typer.Typer(
     help="Kafka's consumer-group system in Python.",
@@ -40,5 +40,6 @@ def main(
     """Hold the options that come before the verb."""
 
 
+app.command("serve")(serve.run)
 app.command("demo")(demo.run)
 app.add_typer(decode.app)

@@ -1,6 +1,7 @@
 """Where a group has got to: committing, fetching, deleting, and what becomes of it with time."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from kohort.coordinator import rebalance
 from kohort.coordinator.commands import (
@@ -42,6 +43,9 @@ from kohort.types import (
     Uuid,
 )
 
+_LATEST_MS: Final = Millis(2**63 - 1)
+"""The last moment that can be written down. Kafka counts on, and arrives in the distant past."""
+
 # Committing
 
 
@@ -54,7 +58,7 @@ def commit(turn: Turn, group: Group | None, command: CommitOffsets) -> None:
         rebalance.rearm_session(turn, group, group.roster.members[command.member_id])
     expire_ms = None
     if command.retention_ms is not None:
-        expire_ms = Millis(turn.now + command.retention_ms)
+        expire_ms = min(Millis(turn.now + command.retention_ms), _LATEST_MS)
     _keep_offsets(turn, command, expire_ms, None, None)
 
 

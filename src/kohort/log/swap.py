@@ -45,7 +45,6 @@ def swap_in(disk: Disk, directory: str, new: Segment, old: Sequence[Segment]) ->
     """Replaces old segments by a new one, sealed and still named .cleaned; returns it in place."""
     new.sync()
     new.close()
-    disk.sync_directory(directory)
     _rename(disk, directory, new.base_offset, CLEANED, SWAP)
     for segment in old:
         remove_segment(disk, directory, segment.base_offset)

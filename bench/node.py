@@ -1,0 +1,251 @@
+"""The node over real sockets: start, memory, heartbeats, durable commits, produce, fetch, recovery.
+
+The load comes from a process of its own with ready-made frames; node and generator are held to one
+core each. The peer is the target: a ratio of at most 1 meets it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.client import Client
+from bench.harness import Result, tell
+from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
+from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kohort.wire.api.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.api.k12_heartbeat import HeartbeatRequest
+from kohort.wire.api.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kohort.wire.api.k16_list_groups import ListGroupsRequest
+from kohort.wire.api.k18_api_versions import ApiVersionsRequest
+from kohort.wire.batch import NewBatch, NewRecord, encode
+from kohort.wire.envelope import encode_request
+
+CONNECTIONS = 50
+SECONDS = 4.0
+TOPIC = Topic("orders")
+NODE_CORE, LOAD_CORE = ("0", "1") if (os.cpu_count() or 1) > 1 else ("-", "-")
+COMMITS_TO_RECOVER = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running node."""
+
+    port: int
+    pid: int
+    ready_after_s: float
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of the node so far, all threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_mb(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+@contextmanager
+def serve(data: str, *settings: str) -> Iterator[Served]:
+    command = [sys.executable, "-m", "kohort", "serve", "--listen", "127.0.0.1:0", "--data", data]
+    for setting in ("group.initial.rebalance.delay.ms=0", "num.partitions=10", *settings):
+        command += ["--set", setting]
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        with Client(port) as client:
+            client.ask(ApiVersionsRequest(), 3)
+        ready = time.perf_counter() - began
+        if NODE_CORE != "-":
+            os.sched_setaffinity(process.pid, {int(NODE_CORE)})
+        yield Served(port, process.pid, ready)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def join_alone(port: int, group: str) -> MemberId:
+    """A group of one, stable: its member id; the generation is 1."""
+    with Client(port) as client:
+        join = JoinGroupRequest(
+            group_id=GroupId(group),
+            session_timeout_ms=Millis(600_000),
+            rebalance_timeout_ms=Millis(60_000),
+            protocol_type="bench",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"x"),),
+        )
+        joined = client.ask(join, 3)
+        assert joined.error_code == 0, joined
+        sync = SyncGroupRequest(
+            group_id=GroupId(group),
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=(
+                SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all"),
+            ),
+        )
+        assert client.ask(sync, 3).error_code == 0
+        return MemberId(joined.member_id)
+
+
+def drive(served: Served, frames: list[bytes]) -> float:
+    """Let the generator repeat each frame on its own connection; answers per second of node CPU.
+
+    On a machine shared with others the clock on the wall measures them as well; it is printed.
+    """
+    with Client(served.port) as client:
+        plan = "".join(f"{f.hex()} {len(client.ask_raw(f)) + 4}\n" for f in frames)
+    command = [sys.executable, "-m", "bench.load", "127.0.0.1", str(served.port), str(SECONDS)]
+    cpu_before = served.cpu_s
+    done = subprocess.run(
+        [*command, LOAD_CORE], input=plan, capture_output=True, text=True, check=True
+    )
+    report: dict[str, float] = json.loads(done.stdout)
+    cpu_s = served.cpu_s - cpu_before
+    ours, theirs = cpu_s / report["seconds"], report["generator_cpu_share"]
+    sys.stderr.write(
+        f"  {report['per_second']:,.0f} answers/s by the wall, "
+        f"CPU: node {ours:.0%}, generator {theirs:.0%}\n"
+    )
+    return report["answers"] / cpu_s
+
+
+def heartbeats(served: Served) -> float:
+    frames = []
+    for number in range(CONNECTIONS):
+        group = f"beat-{number}"
+        member = join_alone(served.port, group)
+        beat = HeartbeatRequest(
+            group_id=GroupId(group), generation_id=Generation(1), member_id=member
+        )
+        frames.append(encode_request(beat, 4, number, "bench"))
+    return drive(served, frames)
+
+
+def commit_frame(group: str, member: MemberId, correlation_id: int, offset: int = 1000) -> bytes:
+    partitions = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=Partition(each), committed_offset=Offset(offset), committed_metadata=""
+        )
+        for each in range(10)
+    )
+    commit = OffsetCommitRequest(
+        group_id=GroupId(group),
+        generation_id_or_member_epoch=Generation(1),
+        member_id=member,
+        topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=partitions),),
+    )
+    return encode_request(commit, 8, correlation_id, "bench")
+
+
+def commits(served: Served) -> float:
+    frames = []
+    for number in range(CONNECTIONS):
+        group = f"commit-{number}"
+        frames.append(commit_frame(group, join_alone(served.port, group), number))
+    return drive(served, frames)
+
+
+def produce_frame(partition: int) -> bytes:
+    records = tuple(
+        NewRecord(key=None, value=os.urandom(1000), timestamp=Millis(1)) for _ in range(64)
+    )
+    data = PartitionProduceData(
+        index=Partition(partition), records=encode(NewBatch(records=records))
+    )
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=Millis(10_000),
+        topic_data=(TopicProduceData(name=TOPIC, partition_data=(data,)),),
+    )
+    return encode_request(request, 9, partition, "bench")
+
+
+def fetch_frame(partition: int) -> bytes:
+    wanted = FetchPartition(
+        partition=Partition(partition), fetch_offset=Offset(0), partition_max_bytes=1 << 20
+    )
+    request = FetchRequest(
+        max_wait_ms=Millis(100),
+        min_bytes=1,
+        max_bytes=1 << 20,
+        topics=(FetchTopic(topic=TOPIC, partitions=(wanted,)),),
+    )
+    return encode_request(request, 11, partition, "bench")
+
+
+def measure(_: int) -> Iterator[Result]:
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data, serve(data) as served:
+        yield against("ready after spawn", served.ready_after_s * 1000, 400, "ms")
+        yield against("idle memory", served.resident_mb, 60, "MB")
+        make_topic(served.port)
+        yield cost("heartbeat, 50 connections", heartbeats(served), 70_000)
+        yield cost("durable commit of 10, 50 connections", commits(served), 15_000)
+        per_second = drive(served, [produce_frame(each) for each in range(10)])
+        yield volume("produce, 64 KB batches of 1 KB", per_second * 64 * 1000)
+        with Client(served.port) as client:
+            size = len(client.ask_raw(fetch_frame(0)))
+        per_second = drive(served, [fetch_frame(each) for each in range(10)])
+        yield volume("fetch, 1 MB at a time", per_second * size)
+    yield recovery()
+
+
+def make_topic(port: int) -> None:
+    with Client(port) as client:
+        client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), 9)
+
+
+def recovery() -> Result:
+    """A million committed offsets in the log: how long until groups are served again."""
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data:
+        with serve(data, "kohort.durability=os") as served:
+            make_topic(served.port)
+            member = join_alone(served.port, "busy")
+            with Client(served.port) as client:
+                for number in range(COMMITS_TO_RECOVER // 10):
+                    client.ask_raw(commit_frame("busy", member, number, number))
+        began = time.perf_counter()
+        with serve(data, "kohort.durability=os") as served, Client(served.port) as client:
+            while client.ask(ListGroupsRequest(), 4).error_code != 0:
+                pass
+            took = time.perf_counter() - began
+    return against("recovery of a million commits", took, 10, "s")
+
+
+def against(metric: str, measured: float, target: float, unit: str) -> Result:
+    return Result(metric=metric, kohort=measured, peer=target, target=1, unit=unit)
+
+
+def cost(metric: str, per_second: float, target: int) -> Result:
+    """A rate told as what one costs, so that less is better everywhere."""
+    return against(f"{metric} ({per_second:,.0f}/s)", 1e6 / per_second, 1e6 / target, "µs")
+
+
+def volume(metric: str, bytes_per_second: float) -> Result:
+    megabytes = bytes_per_second / 1e6
+    return against(f"{metric} ({megabytes:,.0f} MB/s)", 1000 / megabytes, 1000 / 200, "µs/KB")
+
+
+if __name__ == "__main__":
+    tell(__doc__ or "", "target", measure)

@@ -1,0 +1,1 @@
+"""One file per API key, named as in wire/api. Each translates; none decides."""

@@ -1,0 +1,132 @@
+"""Metadata: this node leads everything. Asking for a topic may make it."""
+
+from collections.abc import Iterator
+
+from kohort.log.catalog_file import KeptTopic
+from kohort.log.errors import Refused, StorageError
+from kohort.log.limits import LEADER_EPOCH
+from kohort.node.broker import Broker
+from kohort.node.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kohort.node.request import Request
+from kohort.node.topics import is_internal, missing_error
+from kohort.types import ZERO_UUID, ErrorCode, Millis, Partition, Topic
+from kohort.wire.api.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> None:
+    body: MetadataRequest = request.body
+    is_asked = body.include_cluster_authorized_operations
+    request.answer(
+        MetadataResponse(
+            brokers=(
+                MetadataResponseBroker(
+                    node_id=broker.node_id, host=broker.address.host, port=broker.address.port
+                ),
+            ),
+            cluster_id=broker.cluster_id,
+            controller_id=broker.node_id,
+            topics=tuple(_topics(broker, body, request.version, now)),
+            cluster_authorized_operations=CLUSTER_OPERATIONS if is_asked else NOT_ASKED,
+        )
+    )
+
+
+def _topics(
+    broker: Broker, body: MetadataRequest, version: int, now: Millis
+) -> Iterator[MetadataResponseTopic]:
+    operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
+    asked = body.topics
+    if asked is None or (version == 0 and not asked):
+        for topic in broker.topics.all():
+            yield _topic(broker, topic, operations)
+        return
+    if version < 12 and any(_is_by_id(each) for each in asked):
+        for each in asked:
+            yield MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=each.name or Topic("")
+            )
+        return
+    may_create = body.allow_auto_topic_creation and broker.settings["auto.create.topics.enable"]
+    if any(each.topic_id != ZERO_UUID for each in asked):
+        # Where one topic goes by its id, names are not looked at: as in Kafka.
+        yield from _topics_by_id(broker, asked, operations)
+        return
+    for name in dict.fromkeys(each.name or Topic("") for each in asked):
+        yield _topic_by_name(broker, name, operations, now, may_create=may_create)
+
+
+def _is_by_id(asked: MetadataRequestTopic) -> bool:
+    return asked.name is None or asked.topic_id != ZERO_UUID
+
+
+def _topics_by_id(
+    broker: Broker, asked: tuple[MetadataRequestTopic, ...], operations: int
+) -> Iterator[MetadataResponseTopic]:
+    for topic_id in dict.fromkeys(each.topic_id for each in asked):
+        if topic_id == ZERO_UUID:
+            continue
+        topic = broker.topics.find_by_id(topic_id)
+        if topic is None:
+            yield MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+            )
+        else:
+            yield _topic(broker, topic, operations)
+
+
+def _topic_by_name(
+    broker: Broker, name: Topic, operations: int, now: Millis, *, may_create: bool
+) -> MetadataResponseTopic:
+    found = _find_or_create(broker, name, now, may_create=may_create)
+    if not isinstance(found, ErrorCode):
+        return _topic(broker, found, operations)
+    return MetadataResponseTopic(
+        error_code=found,
+        name=name,
+        is_internal=is_internal(name),
+        topic_authorized_operations=operations,
+    )
+
+
+def _find_or_create(
+    broker: Broker, name: Topic, now: Millis, *, may_create: bool
+) -> KeptTopic | ErrorCode:
+    topic = broker.topics.find(name)
+    if topic is not None:
+        return topic
+    if not may_create:
+        return missing_error(name)
+    try:
+        # Kafka says that it does not exist while its controller makes it; here it is made.
+        return broker.topics.create_on_demand(name, now)
+    except (Refused, StorageError) as error:
+        return error.code
+
+
+def _topic(broker: Broker, topic: KeptTopic, operations: int) -> MetadataResponseTopic:
+    replicas = (broker.node_id,)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE,
+                partition_index=Partition(index),
+                leader_id=broker.node_id,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+            )
+            for index in range(topic.partition_count)
+        ),
+        topic_authorized_operations=operations,
+    )

@@ -1,0 +1,55 @@
+"""FindCoordinator: on one machine the answer is always this node."""
+
+from kohort.node.broker import Broker
+from kohort.node.request import Request
+from kohort.types import BrokerId, ErrorCode, Millis
+from kohort.wire.api.k10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_GROUP, _TRANSACTION = range(2)
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+    body: FindCoordinatorRequest = request.body
+    keys = body.coordinator_keys if request.version >= 4 else (body.key,)
+    found = tuple(_find(broker, key, body.key_type) for key in keys)
+    if request.version >= 4:
+        request.answer(FindCoordinatorResponse(coordinators=found))
+        return
+    only = found[0]
+    request.answer(
+        FindCoordinatorResponse(
+            error_code=only.error_code,
+            error_message=only.error_message,
+            node_id=only.node_id,
+            host=only.host,
+            port=only.port,
+        )
+    )
+
+
+def _find(broker: Broker, key: str, key_type: int) -> Coordinator:
+    if key_type != _GROUP:
+        # DEVIATION: there is no transaction or share coordinator here; clients take this error
+        # for final, where any milder one would have them ask for ever.
+        error = ErrorCode.INVALID_REQUEST
+        if key_type == _TRANSACTION:
+            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return Coordinator(
+            key=key,
+            node_id=BrokerId(-1),
+            port=-1,
+            error_code=error,
+            error_message="only groups are coordinated here",
+        )
+    return Coordinator(
+        key=key,
+        node_id=broker.node_id,
+        host=broker.address.host,
+        port=broker.address.port,
+        error_code=ErrorCode.NONE,
+        error_message="",
+    )

@@ -1,0 +1,70 @@
+"""JoinGroup: becomes a command whose ticket may stay parked for the whole join phase."""
+
+from typing import Any
+from uuid import uuid4
+
+from kohort.coordinator.commands import JoinGroup, Protocol
+from kohort.coordinator.replies import Joined, Refused
+from kohort.node.broker import Broker
+from kohort.node.request import Request
+from kohort.types import ErrorCode, MemberId, Millis
+from kohort.wire.api.k11_join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> None:
+    body: JoinGroupRequest = request.body
+    name = body.group_instance_id or request.client_id
+    command = JoinGroup(
+        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, request.version))),
+        group_id=body.group_id,
+        member_id=body.member_id,
+        fresh_member_id=MemberId(f"{name}-{uuid4()}"),
+        instance_id=body.group_instance_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        session_timeout_ms=body.session_timeout_ms,
+        # Version 0 knows one timeout for both.
+        rebalance_timeout_ms=(
+            body.rebalance_timeout_ms if request.version >= 1 else body.session_timeout_ms
+        ),
+        protocol_type=body.protocol_type,
+        protocols=tuple(Protocol(name=p.name, metadata=p.metadata) for p in body.protocols),
+        reason=body.reason,
+        knows_member_id_required=request.version >= 4,
+        knows_skip_assignment=request.version >= 9,
+    )
+    broker.groups.submit(command, now)
+
+
+def _respond(reply: Any, version: int) -> JoinGroupResponse:
+    match reply:
+        case Refused():
+            return JoinGroupResponse(
+                error_code=reply.error,
+                member_id=reply.member_id,
+                protocol_name=None if version >= 7 else "",
+            )
+        case Joined():
+            return JoinGroupResponse(
+                error_code=ErrorCode.NONE,
+                generation_id=reply.generation,
+                protocol_type=reply.protocol_type,
+                protocol_name=reply.protocol,
+                leader=reply.leader,
+                skip_assignment=reply.skip_assignment,
+                member_id=reply.member_id,
+                members=tuple(
+                    JoinGroupResponseMember(
+                        member_id=member.member_id,
+                        group_instance_id=member.instance_id,
+                        metadata=member.metadata,
+                    )
+                    for member in reply.members
+                ),
+            )
+        case _:
+            raise AssertionError(f"a join cannot be answered with {reply}")

@@ -1,0 +1,94 @@
+"""DescribeConfigs: the settings of topics and of this node.
+
+DEVIATION: groups, client metrics and loggers have no settings here that could be described.
+"""
+
+from kohort.log.errors import Refused
+from kohort.log.names import check_topic_name
+from kohort.node.broker import Broker
+from kohort.node.described import Described, describe_node, describe_topic
+from kohort.node.request import Request
+from kohort.types import ErrorCode, Millis, Topic
+from kohort.wire.api.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_TOPIC, _NODE = 2, 4
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+    body: DescribeConfigsRequest = request.body
+    request.answer(
+        DescribeConfigsResponse(
+            results=tuple(_describe(broker, body, resource) for resource in body.resources)
+        )
+    )
+
+
+def _describe(
+    broker: Broker, body: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    try:
+        described = _find(broker, kind, name)
+    except Refused as refusal:
+        return DescribeConfigsResult(
+            error_code=refusal.code,
+            error_message=refusal.reason or None,
+            resource_type=kind,
+            resource_name=name,
+        )
+    wanted = resource.configuration_keys
+    return DescribeConfigsResult(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            _config(each, body, is_read_only=kind == _NODE)
+            for each in described
+            if not wanted or each.name in wanted
+        ),
+    )
+
+
+def _find(broker: Broker, kind: int, name: str) -> list[Described]:
+    if kind == _TOPIC:
+        check_topic_name(name)
+        topic = broker.topics.find(Topic(name))
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return describe_topic(topic.settings, broker.settings)
+    if kind != _NODE:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"nothing is known of resource type {kind}")
+    if not name:
+        # What all nodes share and can be changed while they run: nothing.
+        return []
+    if name != str(broker.node_id):
+        reason = f"this is node {broker.node_id}, not {name}"
+        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+    return describe_node(broker.settings)
+
+
+def _config(
+    described: Described, body: DescribeConfigsRequest, *, is_read_only: bool
+) -> DescribeConfigsResourceResult:
+    synonyms = described.synonyms if body.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=described.name,
+        value=described.value,
+        read_only=is_read_only,
+        config_source=described.source,
+        is_sensitive=False,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in synonyms
+        ),
+        config_type=described.kind,
+        documentation=described.meaning if body.include_documentation else None,
+    )

@@ -1,0 +1,88 @@
+"""A request on its way to its answer: what was asked, by whom, and where the answer goes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kohort.node.faults import FINDERS
+from kohort.wire.envelope import encode_response
+from kohort.wire.errors import UnencodableMessage
+from kohort.wire.header import RequestHeader
+
+
+class Request:
+    """Answered exactly once, at once or later. Answers of one connection leave in order."""
+
+    __slots__ = (
+        "_on_answer",
+        "body",
+        "client_host",
+        "error",
+        "hang_up_reason",
+        "header",
+        "is_answered",
+        "on_abandoned",
+        "payload",
+        "taken_at",
+    )
+
+    def __init__(
+        self,
+        header: RequestHeader,
+        body: Any,
+        client_host: str,
+        on_answer: "Callable[[Request], None]",
+        taken_at: float = 0.0,
+    ) -> None:
+        self.header = header
+        self.body = body
+        self.client_host = client_host
+        self.payload = b""
+        self.hang_up_reason: str | None = None
+        self.is_answered = False
+        self.on_abandoned: Callable[[], None] | None = None
+        self._on_answer = on_answer
+        # For the figures: when it was taken up, and the first error it was answered with.
+        self.taken_at = taken_at
+        self.error = 0
+
+    @property
+    def version(self) -> int:
+        return self.header.request_api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    def answer(self, response: object) -> None:
+        header = self.header
+        self.error = FINDERS[type(response)](response)
+        try:
+            payload = encode_response(response, header.request_api_version, header.correlation_id)
+        except UnencodableMessage as error:
+            self.hang_up(str(error))
+        else:
+            self._finish(payload)
+
+    def answer_encoded(self, payload: bytes) -> None:
+        """For the one case where a broker answers in a version that was not asked for."""
+        self._finish(payload)
+
+    def answer_nothing(self) -> None:
+        """A producer that asked for no acknowledgement gets none."""
+        self._finish(b"")
+
+    def hang_up(self, reason: str) -> None:
+        """Where no answer is expected or none is possible, the end of the connection is one."""
+        self.hang_up_reason = reason
+        self._finish(b"")
+
+    def abandon(self) -> None:
+        """Whoever asked is gone. What would only be done for them is dropped."""
+        if self.on_abandoned is not None and not self.is_answered:
+            self.on_abandoned()
+
+    def _finish(self, payload: bytes) -> None:
+        assert not self.is_answered, f"{self.header} is answered already"
+        self.payload = payload
+        self.is_answered = True
+        self._on_answer(self)

@@ -1,0 +1,345 @@
+"""Clients that mean no good: each loses its own connection, and nobody else notices.
+
+One node serves all the tests, and a bystander works on beside each of them.
+"""
+
+import os
+import resource
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from random import Random
+
+import pytest
+
+from kohort.types import (
+    ErrorCode,
+    Generation,
+    GroupId,
+    Millis,
+    Offset,
+    Partition,
+    Topic,
+)
+from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kohort.wire.api.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.wire.api.k12_heartbeat import HeartbeatRequest
+from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
+from kohort.wire.api.k18_api_versions import ApiVersionsRequest
+from kohort.wire.envelope import encode_request
+from tests.node.asking import new_batch, produce_request
+from tests.node.bystanding import Bystander
+from tests.node.calling import Caller, HungUp, join_alone, join_request
+from tests.node.inventing import Inventor, Pool
+from tests.node.serving import Served
+from tests.waiting import wait_until
+
+MEBIBYTE = 1 << 20
+
+IDLE = 2000
+PIPELINED = 100_000
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 500,
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("hostile"), SETTINGS) as served:
+        yield served
+        assert served.stop() == 0
+
+
+@pytest.fixture(autouse=True)
+def _bystander(served: Served) -> Iterator[None]:
+    with Bystander(served.address):
+        yield
+    assert "Traceback" not in served.journal
+
+
+@pytest.fixture
+def random() -> Random:
+    seed = int(os.environ.get("KOHORT_SEED", time.time_ns() % 2**32))
+    print(f"KOHORT_SEED={seed}")
+    return Random(seed)  # noqa: S311  # nothing here is secret
+
+
+def is_hung_up_on(caller: Caller) -> bool:
+    """Whether the node ends this connection; answers that come before are ignored."""
+    try:
+        while True:
+            caller.receive_frame()
+    except HungUp:
+        return True
+    except TimeoutError:
+        return False
+
+
+def closings(served: Served) -> list[str]:
+    return [line for line in served.journal.splitlines() if "connection-closed" in line]
+
+
+# Bytes that are no requests
+
+BAD_LENGTHS = (-1, -(2**31), 0, 3, 2**31 - 1, 104_857_601)
+
+
+@pytest.mark.parametrize("length", BAD_LENGTHS)
+def test_a_length_that_cannot_be_closes_the_connection_with_one_line(
+    served: Served, length: int
+) -> None:
+    before = len(closings(served))
+
+    with Caller(served.address) as caller:
+        caller.socket.sendall(struct.pack(">i", length) + b"and more")
+        assert is_hung_up_on(caller)
+
+    assert [str(length) in line for line in closings(served)[before:]] == [True]
+
+
+def test_noise_closes_its_connection_and_no_other(served: Served, random: Random) -> None:
+    before = len(closings(served))
+    count = 200
+
+    for _ in range(count):
+        noise = random.randbytes(random.randrange(4, 200))
+        with Caller(served.address) as caller:
+            caller.socket.sendall(struct.pack(">i", len(noise)) + noise)
+            assert is_hung_up_on(caller)
+
+    assert len(closings(served)) == before + count
+
+
+def test_garbage_after_a_request_closes_the_connection(served: Served) -> None:
+    with Caller(served.address) as caller:
+        assert caller.ask(MetadataRequest(topics=()), 9).brokers
+        _, frame = caller.encode(MetadataRequest(topics=()), 9)
+        caller.socket.sendall(frame + b"\xff" * 100)
+        assert is_hung_up_on(caller)
+
+
+def test_bytes_behind_a_request_in_its_frame_are_let_be_as_kafka_does(served: Served) -> None:
+    with Caller(served.address) as caller:
+        asked, frame = caller.encode(MetadataRequest(topics=()), 9)
+        caller.socket.sendall(struct.pack(">i", len(frame) - 4 + 1) + frame[4:] + b"!")
+        assert caller.receive(asked).brokers
+
+
+@pytest.mark.parametrize(("key", "version"), [(3, 99), (0, 2), (17, 1), (999, 0), (-1, -1)])
+def test_what_nobody_speaks_closes_the_connection(served: Served, key: int, version: int) -> None:
+    with Caller(served.address) as caller:
+        frame = struct.pack(">hhih", key, version, 1, -1) + bytes(10)
+        caller.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        assert is_hung_up_on(caller)
+
+
+def test_a_version_of_tomorrow_is_told_what_is_spoken_here(served: Served) -> None:
+    with Caller(served.address) as caller:
+        frame = struct.pack(">hhih", 18, 99, 1, -1) + b"whatever comes then"
+        caller.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        correlation_id, error = struct.unpack_from(">ih", caller.receive_frame())
+        assert (correlation_id, error) == (1, ErrorCode.UNSUPPORTED_VERSION)
+
+        named = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+        assert caller.ask(named, 3).api_keys
+
+
+def test_damaged_requests_do_no_harm(served: Served, random: Random) -> None:
+    pool = Pool(texts=("t", "g", "m"), blobs=(new_batch("a"),), ids=(bytes(16),))
+    inventor = Inventor(random, pool)
+
+    for _ in range(60):
+        with Caller(served.address) as caller:
+            for _ in range(10):
+                body, version = inventor.invent()
+                data = bytearray(encode_request(body, version, 1, "hostile"))
+                for _ in range(random.randrange(3)):
+                    data[random.randrange(4, len(data))] = random.randrange(256)
+                try:
+                    caller.socket.sendall(data)
+                except ConnectionError:
+                    break
+
+    with Caller(served.address) as caller:
+        assert caller.ask(MetadataRequest(topics=()), 9).brokers
+
+
+# Counts
+
+ABSURD = (2**31 - 1, 2**31 - 2, 1_000_000)
+
+
+@pytest.mark.parametrize("count", ABSURD)
+def test_a_count_that_no_frame_could_hold_closes_the_connection(served: Served, count: int) -> None:
+    before = served.resident_bytes
+
+    with Caller(served.address) as caller:
+        body = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", count)
+        caller.socket.sendall(struct.pack(">i", len(body)) + body)
+        assert is_hung_up_on(caller)
+
+    assert served.resident_bytes - before < 10 * MEBIBYTE
+
+
+def test_requests_about_a_hundred_thousand_things_are_answered(served: Served) -> None:
+    many = range(100_000)
+    metadata = MetadataRequest(
+        topics=tuple(MetadataRequestTopic(name=Topic(f"missing-{n}")) for n in many),
+        allow_auto_topic_creation=False,
+    )
+    groups = DescribeGroupsRequest(groups=tuple(GroupId(f"missing-{n}") for n in many))
+    partitions = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=Partition(n), committed_offset=Offset(0), committed_metadata=""
+        )
+        for n in many
+    )
+    commit = OffsetCommitRequest(
+        group_id=GroupId("g"),
+        generation_id_or_member_epoch=Generation(-1),
+        topics=(OffsetCommitRequestTopic(name=Topic("missing"), partitions=partitions),),
+    )
+
+    with Caller(served.address) as caller:
+        assert len(caller.ask(metadata, 9).topics) == len(many)
+        assert len(caller.ask(groups, 5).groups) == len(many)
+        assert len(caller.ask(commit, 8).topics[0].partitions) == len(many)
+
+
+# Connections
+
+
+def test_connections_cut_within_a_frame_leave_nothing_behind(
+    served: Served, random: Random
+) -> None:
+    files = served.open_files
+
+    for _ in range(200):
+        with Caller(served.address) as caller:
+            _, frame = caller.encode(MetadataRequest(topics=None), 9)
+            caller.socket.sendall(frame[: random.randrange(1, len(frame))])
+
+    wait_until(lambda: served.open_files <= files, what="sockets closed")
+
+
+def test_thousands_of_idle_connections_cost_little(served: Served) -> None:
+    count = min(IDLE, _files_allowed() - 500)
+    files, before = served.open_files, served.resident_bytes
+
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(Caller(served.address)).socket.sendall(b"\0\0")
+        wait_until(lambda: served.open_files >= files + count, what="all accepted")
+        growth = served.resident_bytes - before
+        print(f"{count} connections, {growth // count} bytes each")
+        assert growth / count < 32 * 1024
+
+    wait_until(lambda: served.open_files <= files, what="sockets closed")
+
+
+def _files_allowed() -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def test_a_member_cut_while_it_joins_does_not_hold_up_its_group(served: Served) -> None:
+    with Caller(served.address) as caller:
+        first = join_alone(caller, "cut", session_ms=5000)
+        with Caller(served.address) as gone:
+            told = gone.ask(join_request("cut", session_ms=500), 9)
+            gone.send(join_request("cut", told.member_id, session_ms=500), 9)
+            beat = HeartbeatRequest(
+                group_id=first.group_id,
+                generation_id=first.generation,
+                member_id=first.member_id,
+            )
+            wait_until(
+                lambda: caller.ask(beat, 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS,
+                what="a rebalance",
+            )
+
+        def is_alone() -> bool:
+            joined = caller.ask(join_request("cut", first.member_id, session_ms=5000), 9)
+            assert joined.error_code == 0
+            return [member.member_id for member in joined.members] == [first.member_id]
+
+        wait_until(is_alone, what="the other one's session to end")
+
+
+# Asking and not listening
+
+
+def test_readers_that_never_read_take_little_memory(served: Served) -> None:
+    make_large_topic(served, "large", 20)
+    before = served.resident_bytes
+
+    with ExitStack() as stack:
+        readers = [stack.enter_context(Caller(served.address)) for _ in range(10)]
+        for reader in readers:
+            frames = [reader.encode(greedy("large"), 12)[1] for _ in range(300)]
+            reader.socket.sendall(b"".join(frames))
+        peak = watch_memory(served, seconds=1.5)
+        print(f"{(peak - before) // MEBIBYTE} MiB more for {len(readers)} readers")
+        assert peak - before < 20 * MEBIBYTE * len(readers)
+
+
+def test_a_hundred_thousand_requests_at_once_are_answered_in_their_time(served: Served) -> None:
+    # Answered with far more than it takes to ask, and than the system keeps for us.
+    request = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+    before = served.resident_bytes
+
+    with Caller(served.address) as caller:
+        frames = [caller.encode(request, 3) for _ in range(PIPELINED)]
+        stream = b"".join(frame for _, frame in frames)
+        sender = threading.Thread(target=caller.socket.sendall, args=(stream,))
+        sender.start()
+        growth = watch_memory(served, seconds=1.0) - before
+        print(f"{growth // MEBIBYTE} MiB more for {PIPELINED} requests")
+        assert growth < 20 * MEBIBYTE
+
+        for asked, _ in frames:
+            assert caller.receive(asked).error_code == 0
+        sender.join()
+
+
+def make_large_topic(served: Served, name: str, mebibytes: int) -> None:
+    with Caller(served.address) as caller:
+        asked = MetadataRequestTopic(name=Topic(name))
+        caller.ask(MetadataRequest(topics=(asked,)), 9)
+        batch = new_batch("x" * (MEBIBYTE - 1000), at=time.time_ns() // 1_000_000)
+        for _ in range(mebibytes):
+            answer = caller.ask(produce_request(batch, name, acks=1), 9)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def greedy(name: str) -> FetchRequest:
+    """As much as there can be."""
+    partition = FetchPartition(
+        partition=Partition(0), fetch_offset=Offset(0), partition_max_bytes=2**31 - 1
+    )
+    topic = FetchTopic(topic=Topic(name), partitions=(partition,))
+    return FetchRequest(max_wait_ms=Millis(0), max_bytes=2**31 - 1, topics=(topic,))
+
+
+def watch_memory(served: Served, seconds: float) -> int:
+    """The most it had in the meantime."""
+    seen: list[int] = []
+    end = time.monotonic() + seconds
+
+    def look() -> bool:
+        seen.append(served.resident_bytes)
+        return time.monotonic() >= end
+
+    wait_until(look, seconds + 5)
+    return max(seen)

@@ -1,0 +1,118 @@
+"""Deadlines by key: what is due, and when to look again."""
+
+from weakref import WeakSet
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.node.timers import Timers
+from kohort.types import Millis
+
+
+def test_a_timer_is_due_at_its_deadline_and_only_once() -> None:
+    timers: Timers[str] = Timers()
+    timers.set("session", Millis(10))
+
+    assert timers.take_due(Millis(9)) == []
+    assert timers.take_due(Millis(10)) == ["session"]
+    assert timers.take_due(Millis(99)) == []
+
+
+def test_a_cancelled_timer_never_fires() -> None:
+    timers: Timers[str] = Timers()
+    timers.set("join", Millis(10))
+    timers.cancel("join")
+
+    assert timers.take_due(Millis(99)) == []
+
+
+def test_a_timer_moved_later_fires_later() -> None:
+    timers: Timers[str] = Timers()
+    timers.set("session", Millis(10))
+    timers.set("session", Millis(20))
+
+    assert timers.take_due(Millis(15)) == []
+    assert timers.next_deadline() == 20
+    assert timers.take_due(Millis(20)) == ["session"]
+
+
+def test_a_timer_moved_earlier_fires_earlier_and_only_then() -> None:
+    timers: Timers[str] = Timers()
+    timers.set("delay", Millis(50))
+    timers.set("delay", Millis(5))
+
+    assert timers.take_due(Millis(5)) == ["delay"]
+    assert timers.take_due(Millis(50)) == []
+
+
+def test_a_timer_that_keeps_moving_keeps_one_entry() -> None:
+    timers: Timers[str] = Timers()
+    for beat in range(10_000):
+        timers.set("session", Millis(beat + 45_000))
+
+    assert timers.next_deadline() == 45_000
+    assert timers.take_due(Millis(45_000)) == []
+    assert len(timers) == 1
+
+
+Moves = list[tuple[str, int | None]]
+
+_MOVES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 50))), max_size=30
+)
+
+
+@given(_MOVES, st.integers(0, 60))
+def test_due_timers_are_those_whose_last_deadline_has_come(moves: Moves, now: int) -> None:
+    timers: Timers[str] = Timers()
+    expected: dict[str, int] = {}
+    for key, deadline in moves:
+        if deadline is None:
+            timers.cancel(key)
+            expected.pop(key, None)
+        else:
+            timers.set(key, Millis(deadline))
+            expected[key] = deadline
+
+    due = timers.take_due(Millis(now))
+
+    assert sorted(due) == sorted(key for key, deadline in expected.items() if deadline <= now)
+    assert len(timers) == len(expected) - len(due)
+
+
+@given(_MOVES)
+def test_the_next_look_is_never_after_the_next_deadline(moves: Moves) -> None:
+    timers: Timers[str] = Timers()
+    deadlines: dict[str, int] = {}
+    for key, deadline in moves:
+        if deadline is None:
+            timers.cancel(key)
+            deadlines.pop(key, None)
+        else:
+            timers.set(key, Millis(deadline))
+            deadlines[key] = deadline
+
+    look = timers.next_deadline()
+
+    if deadlines:
+        assert look is not None
+        assert look <= min(deadlines.values())
+
+
+class _Key:
+    """Something whose end can be noticed."""
+
+
+def test_far_deadlines_that_were_cancelled_do_not_pile_up() -> None:
+    timers: Timers[_Key] = Timers()
+    alive: WeakSet[_Key] = WeakSet()
+    for _ in range(20_000):
+        key = _Key()
+        alive.add(key)
+        timers.set(key, Millis(10**12))
+        timers.cancel(key)
+    last = _Key()
+    timers.set(last, Millis(10**12))
+
+    assert len(alive) < 2_000
+    assert timers.take_due(Millis(10**12)) == [last]
