@@ -157,6 +157,7 @@ def test_a_segment_that_could_not_begin_leaves_the_last_one_as_it_was() -> None:
         else:
             disk.kill()
         with opened(disk) as log:
+            assert log.end_offset == 9
             assert [each.base_offset for each in headers_of(read_all(log))] == [*range(9)]
 
 

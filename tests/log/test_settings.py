@@ -86,7 +86,11 @@ def test_without_any_settings_the_defaults_hold() -> None:
         ("", False, False),
     ],
 )
-def test_a_policy_is_a_list(policy: str, is_deleted: bool, is_compacted: bool) -> None:  # noqa: FBT001 - pytest
+def test_a_policy_is_a_list(
+    policy: str,
+    is_deleted: bool,  # noqa: FBT001 - pytest gives it
+    is_compacted: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
     settings = parse_settings({"cleanup.policy": policy})
 
     assert (settings.is_deleted, settings.is_compacted) == (is_deleted, is_compacted)

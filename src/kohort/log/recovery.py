@@ -5,6 +5,7 @@ by one: whole, with the right checksum, each following the one before. At the fi
 the log is cut. Indexes and producers are brought up to date on the way.
 """
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
@@ -128,11 +129,11 @@ class _Loader:
     def find_end(self, segments: list[Segment], known: Known) -> Offset:
         """The offset after the last batch, once everything behind it is cut."""
         if known.is_clean:
-            try:
-                return self._read_tail(segments[-1])
-            except Damaged:
-                # Somebody has changed the file since; look at it as after a crash.
-                pass
+            # Otherwise somebody has changed the files since; look at them as after a crash.
+            with contextlib.suppress(Damaged):
+                end = self._read_tail(segments[-1])
+                if known.recovery_point in (None, end):
+                    return end
         end = self._recover(segments, known.recovery_point)
         if known.recovery_point is not None and end < known.recovery_point:
             segment = segments[-1]

@@ -43,8 +43,6 @@ REQUEST_SECONDS: Final = (
 )
 """From a heartbeat to a join that waits for the slowest member."""
 
-_SOON: Final = REQUEST_SECONDS[0]
-
 REBALANCE_SECONDS: Final = (
     *(0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0),
     *(120.0, 300.0, 600.0),
@@ -119,19 +117,10 @@ class Figures:
         self.bytes_in = self.bytes_out = 0
         self.connections = self.connections_opened = self.connections_refused = 0
 
-    # On every request
+    # On requests; how long each took is noted by its connection, to save a call
 
-    def answered(self, request: Request, seconds: float) -> None:
-        """The answer is on its way, at this time. Nothing is called that need not be."""
-        took = seconds - request.taken_at
-        histogram = self.requests[request.header.request_api_key]
-        if took <= _SOON:
-            histogram.counts[0] += 1
-        else:
-            histogram.counts[bisect_left(REQUEST_SECONDS, took)] += 1
-        histogram.total += took
-        if request.error:
-            self.errors[request.header.request_api_key, request.error] += 1
+    def erred(self, request: Request) -> None:
+        self.errors[request.header.request_api_key, request.error] += 1
 
     def lose(self, events: int) -> None:
         self.events_lost += events
