@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from bench.harness import Result, calls_per_round, cpu_seconds, tell
+from bench.kit.harness import Result, calls_per_round, cpu_seconds, tell
 from kohort.coordinator.commands import (
     Command,
     CommitOffsets,

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.client import Client
-from bench.harness import Result, tell
+from bench.kit.client import Client
+from bench.kit.harness import Result, tell
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
 from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -116,7 +116,7 @@ def drive(served: Served, frames: list[bytes]) -> float:
     """
     with Client(served.port) as client:
         plan = "".join(f"{f.hex()} {len(client.ask_raw(f)) + 4}\n" for f in frames)
-    command = [sys.executable, "-m", "bench.load", "127.0.0.1", str(served.port), str(SECONDS)]
+    command = [sys.executable, "-m", "bench.kit.load", "127.0.0.1", str(served.port), str(SECONDS)]
     cpu_before = served.cpu_s
     done = subprocess.run(
         [*command, LOAD_CORE], input=plan, capture_output=True, text=True, check=True

@@ -19,7 +19,7 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from bench.harness import Contest, main
+from bench.kit.harness import Contest, main
 from kohort.wire.api import find_api
 from kohort.wire.envelope import decode_request, encode_request, encode_response
 
