@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.log.osdisk import OsDisk
 from kohort.node.faults import FINDERS
 from kohort.node.metrics import OTHER, Figures, Histogram
 from kohort.node.metrics_table import METRICS
@@ -18,6 +19,7 @@ from kohort.wire.api.k03_metadata import MetadataResponse
 from kohort.wire.api.k12_heartbeat import HeartbeatResponse
 from kohort.wire.api.k18_api_versions import ApiVersionsResponse
 from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest
+from tests.log.disks import FullDisk
 from tests.node.asking import Scene, new_batch
 from tests.node.calling import join_request
 from tests.node.figures import figure, labels_of, page_of
@@ -143,6 +145,21 @@ def test_refused_commits_are_counted_by_group_and_error(make: Callable[..., Scen
     refused = "kohort_commits_refused_total"
     assert figure(page, refused, group="g", error="UNKNOWN_MEMBER_ID") == 2
     assert figure(page, refused, group=OTHER, error="GROUP_ID_NOT_FOUND") == 1
+
+
+def test_what_a_full_disk_refuses_is_counted(tmp_path: Path) -> None:
+    disk = FullDisk(OsDisk(tmp_path), 1 << 30)
+    scene = Scene(disk, AT_ONCE)
+    scene.create("t")
+    disk.room = 0
+    commit(scene, "g", "t", 0)
+    page = page_of(scene)
+    disk.room = 1 << 30
+    scene.close()
+
+    assert figure(page, "kohort_records_not_kept_total", error="KAFKA_STORAGE_ERROR") == 1
+    assert figure(page, "kohort_events_lost_total") == 1
+    assert figure(page, "kohort_offset_commits_total") == 0
 
 
 # Labels

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import kohort
+from kohort.node.broker import Address
 from kohort.node.config import BadSetting
 from kohort.node.metrics_table import METRICS
 from kohort.node.server import CannotStart
@@ -15,7 +16,7 @@ from kohort.types import GroupId
 from kohort.wire.api.k03_metadata import MetadataRequest
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from tests.node.asking import fetch_request
-from tests.node.calling import Caller, join_request
+from tests.node.calling import Caller, HungUp, join_request
 from tests.node.figures import figure, parse, read
 from tests.node.grouping import AT_ONCE
 from tests.node.serving import Served
@@ -68,6 +69,17 @@ def test_requests_are_counted_and_timed_by_api(served: Served) -> None:
     assert grown("kohort_bytes_out_total") > 100
     assert figure(during, "kohort_connections") == 1
     assert grown("kohort_connections_opened_total") == 1
+
+
+def test_refused_connections_are_counted() -> None:
+    with kohort.Node(metrics="127.0.0.1:0", settings={"max.connections": 0}) as node:
+        host, _, port = node.bootstrap_servers.rpartition(":")
+        with Caller(Address(host=host, port=int(port))) as caller, pytest.raises(HungUp):
+            caller.receive_frame()
+        page = parse(read(node.metrics_url))
+
+    assert figure(page, "kohort_connections_refused_total") == 1
+    assert figure(page, "kohort_connections_opened_total") == 0
 
 
 def test_syncs_are_counted_and_timed(served: Served) -> None:

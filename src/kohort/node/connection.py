@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final, Protocol, cast
 
 from kohort.node import journal
-from kohort.node.metrics import REQUEST_SECONDS, Figures
+from kohort.node.metrics import REQUEST_SECONDS, SOON, Figures
 from kohort.node.request import Request
 from kohort.wire.envelope import decode_request, decode_request_header
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
@@ -202,7 +202,7 @@ class Connection(asyncio.Protocol):
             # Counted here, where a call would cost as much again.
             took = now - request.taken_at
             histogram = histograms[request.header.request_api_key]
-            histogram.counts[bisect_left(REQUEST_SECONDS, took)] += 1
+            histogram.counts[0 if took <= SOON else bisect_left(REQUEST_SECONDS, took)] += 1
             histogram.total += took
             if request.error:
                 self._figures.erred(request)

@@ -29,8 +29,8 @@ writes to it. It has one partition, so that events are in their order.
     kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic __kohort_events --from-beginning
 
 - A record's key is the group id, its value one JSON object, its timestamp the time of the event.
-- The topic is kept for `kohort.events.retention.ms`, which is 30 days; the topic's own
-  `retention.ms` and `retention.bytes` may be altered as with any topic.
+- The topic is made with the first event, and keeps each for `kohort.events.retention.ms`, which is
+  30 days; later on, its `retention.ms` and `retention.bytes` are altered as any topic's are.
 - `kohort.events.enable=false` turns it off.
 - Names stay. A field may be added, so ignore what you do not know; none is renamed or removed.
 - An event follows what it tells of, and nobody waits for it: after a crash the last ones may be

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError
+from kohort.log.limits import Limits as LogLimits
 from kohort.node import dispatch, journal
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import SystemClock
@@ -61,7 +62,12 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._notice)
         now = self._clock.now()
-        catalog, recovered = Catalog.open(self._data, now, self._settings.topic_defaults())
+        catalog, recovered = Catalog.open(
+            self._data,
+            now,
+            self._settings.topic_defaults(),
+            limits=LogLimits(producer_id_expiration_ms=self._settings["producer.id.expiration.ms"]),
+        )
         for cut in recovered:
             journal.warn(
                 "tail-cut",
