@@ -43,7 +43,7 @@ def as_sent(new: NewBatch) -> bytes:
 
 
 @given(batches=st.lists(CLIENTS_BATCHES, min_size=1, max_size=6))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
 def test_what_goes_in_comes_out(batches: list[NewBatch]) -> None:
     sent = [as_sent(new) for new in batches]
     with opened(ForgetfulDisk(), {"internal.segment.bytes": "5000"}) as log:

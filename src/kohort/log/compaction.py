@@ -25,14 +25,17 @@ from kohort.log.swap import remove_segment
 from kohort.types import Millis, Offset, ProducerId, value
 from kohort.wire.batch import (
     NO_TIMESTAMP,
+    Batch,
     BatchHeader,
     Record,
+    decode,
     encode_retained,
-    iter_records,
-    split,
 )
 from kohort.wire.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG
 from kohort.wire.errors import MalformedMessage
+
+_STEP_BYTES: Final = 1 << 17
+"""What is read between two chances to do something else: some ten milliseconds' worth."""
 
 _KEY_BYTES_MAX: Final = 31
 """Longer keys are held as a digest of 32 bytes: two keys then never look the same."""
@@ -150,11 +153,11 @@ class Compaction:
             if found is None:
                 continue
             for chunk in self._chunks(segment, found[0]):
-                for position, header in _batches(segment, chunk):
+                for _, batch in _batches(segment, chunk):
                     if len(self._offsets) >= self._limits.compaction_keys_max:
                         return
-                    self._note_batch(segment, chunk, position, header, transactions)
-                    self.cleaned_to = header.next_offset
+                    self._note_batch(batch, transactions)
+                    self.cleaned_to = batch.header.next_offset
                 yield Work(bytes_read=len(chunk))
         self.cleaned_to = plan.dirty_to
 
@@ -164,19 +167,11 @@ class Compaction:
         end = segments[at].base_offset if at < len(segments) else self._plan.dirty_to
         return end > self._plan.dirty_from
 
-    def _note_batch(
-        self,
-        segment: Segment,
-        chunk: bytes,
-        position: int,
-        header: BatchHeader,
-        transactions: TransactionFilter,
-    ) -> None:
-        records = _records(segment, chunk, position)
-        if header.is_control:
-            transactions.end(header, records)
-        elif not transactions.is_aborted(header):
-            for record in records:
+    def _note_batch(self, batch: Batch, transactions: TransactionFilter) -> None:
+        if batch.header.is_control:
+            transactions.end(batch)
+        elif not transactions.is_aborted(batch.header):
+            for record in batch.records:
                 if record.key is not None and record.offset >= self._plan.dirty_from:
                     self._offsets[_shorten(record.key)] = record.offset
 
@@ -188,36 +183,36 @@ class Compaction:
     def _copy(
         self, segment: Segment, chunk: bytes, new: Segment, transactions: TransactionFilter
     ) -> None:
-        for position, header in _batches(segment, chunk):
-            data = self._filter(segment, chunk, position, header, transactions)
+        for position, batch in _batches(segment, chunk):
+            header = batch.header
+            kept = self._filter(batch, transactions)
             self.records_read += header.record_count
             self.bytes_read += header.size_in_bytes
             for aborted in transactions.take_kept():
                 new.note_aborted(aborted)
-            if data is not None:
-                kept = int.from_bytes(data[57:61])
-                timestamp = Millis(int.from_bytes(data[35:43], signed=True))
-                # An empty batch has no record that anybody could look for by its time.
-                new.append(data, header.last_offset, timestamp if kept else NO_TIMESTAMP)
-                self.records_kept += kept
-                self.bytes_kept += len(data)
+            if kept is None:
+                continue
+            if kept is batch:
+                data = chunk[position : position + header.size_in_bytes]
+            else:
+                data = encode_retained(kept.header, kept.records)
+            # An empty batch has no record that anybody could look for by its time.
+            timestamp = max((record.timestamp for record in kept.records), default=NO_TIMESTAMP)
+            new.append(data, header.last_offset, timestamp)
+            self.records_kept += len(kept.records)
+            self.bytes_kept += len(data)
 
-    def _filter(
-        self,
-        segment: Segment,
-        chunk: bytes,
-        position: int,
-        header: BatchHeader,
-        transactions: TransactionFilter,
-    ) -> bytes | None:
-        """The bytes that stay of a batch, or None."""
-        records = _records(segment, chunk, position)
-        is_ended = header.is_control and transactions.end(header, records)
+    def _filter(self, batch: Batch, transactions: TransactionFilter) -> Batch | None:
+        """What stays of a batch: itself, a part of it, nothing but its header, or None."""
+        header = batch.header
+        is_ended = header.is_control and transactions.end(batch)
         if header.is_control:
             is_dropped = is_ended and self._is_past_horizon(header)
         else:
             is_dropped = transactions.is_aborted(header)
-        kept = () if is_dropped else tuple(each for each in records if self._keeps(each, header))
+        kept: tuple[Record, ...] = ()
+        if not is_dropped:
+            kept = tuple([each for each in batch.records if self._keeps(each, header)])
         if not kept:
             return self._empty(header) if self._must_stay(header) else None
         has_tombstone = is_ended or any(record.value is None for record in kept)
@@ -227,9 +222,9 @@ class Compaction:
                 attributes=header.attributes | DELETE_HORIZON_FLAG,
                 base_timestamp=Millis(self._now + self._settings.delete_retention_ms),
             )
-        elif len(kept) == len(records):
-            return chunk[position : position + header.size_in_bytes]
-        return encode_retained(header, kept)
+        elif len(kept) == len(batch.records):
+            return batch
+        return Batch(header=header, records=kept)
 
     def _keeps(self, record: Record, header: BatchHeader) -> bool:
         if header.is_control or record.offset >= self.cleaned_to:
@@ -254,12 +249,12 @@ class Compaction:
             return header.is_control and header.producer_epoch == last.epoch
         return header.last_offset == last.last_offset
 
-    def _empty(self, header: BatchHeader) -> bytes:
+    def _empty(self, header: BatchHeader) -> Batch:
         attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
-        return encode_retained(replace(header, attributes=attributes), ())
+        return Batch(header=replace(header, attributes=attributes), records=())
 
     def _chunks(self, segment: Segment, position: int) -> Iterator[bytes]:
-        for at, chunk, _ in segment.chunks(position):
+        for at, chunk, _ in segment.chunks(position, _STEP_BYTES):
             yield chunk
             position = at + len(chunk)
         if position < segment.size:
@@ -289,19 +284,16 @@ def _group(
         yield group
 
 
-def _batches(segment: Segment, chunk: bytes) -> list[tuple[int, BatchHeader]]:
-    try:
-        return list(split(chunk))
-    except MalformedMessage as error:
-        raise Damaged(segment.path(), "compact", str(error)) from error
-
-
-def _records(segment: Segment, chunk: bytes, position: int) -> tuple[Record, ...]:
+def _batches(segment: Segment, chunk: bytes) -> Iterator[tuple[int, Batch]]:
     """Checked, so that damage is never sealed under a new checksum."""
-    try:
-        return tuple(iter_records(chunk, position))
-    except MalformedMessage as error:
-        raise Damaged(segment.path(), "compact", str(error)) from error
+    position = 0
+    while position < len(chunk):
+        try:
+            batch = decode(chunk, position)
+        except MalformedMessage as error:
+            raise Damaged(segment.path(), "compact", str(error)) from error
+        yield position, batch
+        position += batch.header.size_in_bytes
 
 
 def _shorten(key: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kohort.log.index import AbortedTransaction
 from kohort.types import ProducerId
-from kohort.wire.batch import BatchHeader, Record
+from kohort.wire.batch import Batch, BatchHeader
 from kohort.wire.control import MarkerType, find_marker
 from kohort.wire.errors import MalformedMessage
 
@@ -29,13 +29,14 @@ class TransactionFilter:
         self._seen.add(header.producer_id)
         return header.producer_id in self._aborted
 
-    def end(self, header: BatchHeader, records: Sequence[Record]) -> bool:
+    def end(self, batch: Batch) -> bool:
         """For a control batch: whether no record of its transaction was seen before it."""
+        header = batch.header
         self._advance(header)
-        if not records:
+        if not batch.records:
             return True
         try:
-            marker = find_marker(records[0])
+            marker = find_marker(batch.records[0])
         except MalformedMessage:
             marker = None
         if marker is None:

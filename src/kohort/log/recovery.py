@@ -81,6 +81,8 @@ def load_partition(disk: Disk, directory: str, known: Known, limits: Limits, now
     snapshots = Snapshots(disk, directory, disk.list(directory))
     producers, offset = snapshots.load(start, end, now, limits)
     _replay(segments, producers, offset)
+    # Most partitions of a large directory rest; one that is used opens its file again.
+    segments[-1].close()
     return Loaded(
         segments=tuple(segments),
         start_offset=start,

@@ -263,13 +263,13 @@ class Segment:
 
     def walk(self, position: int) -> Iterator[Glance]:
         """The batches from a position on, by a few bytes of their headers."""
-        end, file = self.size, self.file
+        end = self.size
         start, data = position, b""
         while position < end:
             at = position - start
             if at + HEADER_BYTES > len(data):
                 start, at = position, 0
-                data = file.read(position, min(_WALK_BYTES, end - position))
+                data = self.file.read(position, min(_WALK_BYTES, end - position))
             if len(data) - at < HEADER_BYTES:
                 raise Damaged(self.path(), f"read at {position}", "a header is cut short")
             base_offset, length, delta, timestamp, count = _GLANCE.unpack_from(data, at)

@@ -1,6 +1,8 @@
 """A node that is a process: it runs until a signal asks it to stop."""
 
 import asyncio
+import contextlib
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,15 @@ def serve(
     on_ready: Callable[[Address], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then close cleanly."""
+    _allow_many_files()
     asyncio.run(_serve(host, port, data, settings, metrics=metrics, on_ready=on_ready))
+
+
+def _allow_many_files() -> None:
+    """Every connection and every partition written to holds one; the usual 1024 are soon gone."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(

@@ -33,6 +33,10 @@ WORDS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("count", "reason"),
         "so many events could not be written to `__kohort_events`; their groups go on",
     ),
+    "checkpoint-failed": (
+        ("reason",),
+        "how far the log is clean and safe could not be written; it will be another time",
+    ),
     "disk-failed": (
         ("reason",),
         "the disk failed: nothing can be promised any more, and the node stops",

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 _BACKLOG: Final = 1024
 
+_CHECKPOINT_INTERVAL_MS: Final = 30_000
+_CLEANING_BUDGET_BYTES: Final = 256 * 1024
+_BETWEEN_CLEANINGS_S: Final = 0.02
+"""Cleaning has a share of the loop, some ten milliseconds of every thirty, while there is work."""
+
 
 class CannotStart(Exception):
     """The node cannot run here; one sentence says why."""
@@ -213,11 +218,17 @@ class Server:
 
     @property
     def _housekeeping_interval(self) -> float:
-        return float(self._settings["log.retention.check.interval.ms"]) / 1000
+        # Not only retention waits for it: it also moves the point a recovery begins from.
+        interval_ms: int = self._settings["log.retention.check.interval.ms"]
+        return min(interval_ms, _CHECKPOINT_INTERVAL_MS) / 1000
 
     def _keep_house(self) -> None:
-        self._catalog.clean(self._clock.now())
-        self._loop.call_later(self._housekeeping_interval, self._keep_house)
+        """A little at a time: compacting a large log at once would keep every client waiting."""
+        cleaned = self._catalog.clean(self._clock.now(), _CLEANING_BUDGET_BYTES)
+        if cleaned.failure is not None:
+            journal.warn("checkpoint-failed", reason=cleaned.failure)
+        delay_s = self._housekeeping_interval if cleaned.is_done else _BETWEEN_CLEANINGS_S
+        self._loop.call_later(delay_s, self._keep_house)
 
     def _close_idle(self) -> None:
         for connection in tuple(self._connections):
