@@ -3,7 +3,6 @@
 No rule lives here, and no other room knows that there is a terminal.
 """
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -20,6 +19,9 @@ app = typer.Typer(
 
 def _print_version(*, is_wanted: bool) -> None:
     if is_wanted:
+        # Only here: reading package metadata takes longer than starting a node's listener.
+        from importlib.metadata import version  # noqa: PLC0415
+
         typer.echo(f"kohort {version('kohort')}")
         raise typer.Exit
 

@@ -4,8 +4,7 @@ The coordinator that decides here is the real one, asked with real commands. Onl
 members are played: three shops' consumers join, one deploys, one stalls until it is given up.
 """
 
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from kohort.coordinator.commands import (
     Command,
@@ -32,6 +31,9 @@ from kohort.wire.embedded import (
     encode_subscription,
 )
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 _GROUP = GroupId("checkout")
 _ORDERS = Topic("orders")
 _PARTITIONS = 6
@@ -39,6 +41,8 @@ _PARTITIONS = 6
 
 def run() -> None:
     """Play a group through its day and show why it rebalanced."""
+    from rich.console import Console  # noqa: PLC0415  # the other verbs start without it
+
     console = Console()
     day = _Day()
     day.play()
@@ -165,14 +169,18 @@ class _Day:
         return Ticket(self._tickets)
 
 
-def _states(changes: list[StateChanged]) -> Table:
+def _states(changes: list[StateChanged]) -> "Table":
+    from rich.table import Table  # noqa: PLC0415  # as above
+
     table = Table("at", "from", "to", title=f"group {_GROUP}: its states")
     for change in changes:
         table.add_row(_seconds(change.at), change.before, change.after)
     return table
 
 
-def _rebalances(ended: list[RebalanceEnded]) -> Table:
+def _rebalances(ended: list[RebalanceEnded]) -> "Table":
+    from rich.table import Table  # noqa: PLC0415  # as above
+
     table = Table(title="why it rebalanced")
     for heading in ("began", "took", "generation", "trigger", "who", "said"):
         table.add_column(heading, no_wrap=heading != "said")
