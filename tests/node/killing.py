@@ -89,7 +89,13 @@ class Killing:
     def records_acked(self) -> int:
         return sum(producer.records_acked for producer in self._producers)
 
-    def run(self, kills: int, on_kill: Callable[[str], None] = lambda _: None) -> None:
+    def run(
+        self,
+        kills: int,
+        on_look: Callable[[str], None] = lambda _: None,
+        on_death: Callable[[Path], None] = lambda _: None,
+    ) -> None:
+        """Tells what it saw after every start; shows the data before it."""
         node = self._start()
         self._prepare(node)
         for worker in self._workers:
@@ -101,8 +107,9 @@ class Killing:
                 self._gate.close()
                 self._end(node)
                 self._wait_for_workers()
+                on_death(node.data)
                 node = self._start()
-                on_kill(self._look(node))
+                on_look(self._look(node))
         finally:
             self._gate.end()
             node.kill()
@@ -154,6 +161,7 @@ class Killing:
         with Caller(node.address) as caller:
             for producer in self._producers:
                 self._look_at_records(caller, producer)
+            wait_for_groups(caller)
             for committer in self._committers:
                 self._look_at_offset(caller, committer)
             self._look_at_producer_id(caller)
@@ -176,7 +184,6 @@ class Killing:
         )
 
     def _look_at_offset(self, caller: Caller, committer: Committing) -> None:
-        wait_for_groups(caller, committer.group_id)
         offset, metadata = fetch_offset(caller, committer)
         least = max(committer.acked, self._committed.get(committer.group_id, 0))
         assert least <= max(offset, 0) <= committer.sent, (
@@ -253,7 +260,7 @@ def main() -> None:
     print(f"seed {options.seed}, durability {options.durability}", flush=True)
     with tempfile.TemporaryDirectory(prefix="kohort-killing-") as directory:
         killing = Killing(Path(directory), options.seed, options.durability)
-        killing.run(options.kills, on_kill=lambda line: print(line, flush=True))
+        killing.run(options.kills, on_look=lambda line: print(line, flush=True))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,20 @@ def test_what_was_promised_is_there_after_every_kill(
 ) -> None:
     killing = Killing(tmp_path, seed, durability)
 
-    killing.run(KILLS, on_kill=print)
+    killing.run(KILLS, on_look=print)
 
     assert killing.kills >= KILLS
     assert killing.records_acked > 0
+
+
+@pytest.mark.parametrize("victim", ["t-0", "__consumer_offsets-0"])
+def test_a_promise_that_was_broken_is_noticed(tmp_path: Path, seed: int, victim: str) -> None:
+    def lose_half(data: Path) -> None:
+        """Of the newest segment, as a node would that promised too early."""
+        segment = max((data / victim).glob("*.log"))
+        os.truncate(segment, segment.stat().st_size // 2)
+
+    killing = Killing(tmp_path, seed, "os")
+
+    with pytest.raises(AssertionError, match=r"ends at|is committed"):
+        killing.run(KILLS, on_death=lose_half)

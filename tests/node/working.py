@@ -16,6 +16,7 @@ from kohort.wire.api.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kohort.wire.api.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k22_init_producer_id import InitProducerIdRequest
 from kohort.wire.batch import NewBatch, NewRecord, encode
@@ -200,8 +201,8 @@ class Committing:
             generation_id=membership.generation,
             member_id=membership.member_id,
         )
-        while (error := caller.ask(beat, 4).error_code) == LOADING:
-            pass
+        wait_for_groups(caller)
+        error = caller.ask(beat, 4).error_code
         if error == STOPPING:
             raise HungUp
         assert error == 0, f"{self.name}: {ErrorCode(error).name} though nobody else was there"
@@ -222,10 +223,10 @@ class Committing:
         )
 
 
-def wait_for_groups(caller: Caller, group_id: GroupId) -> None:
-    """Until the node has read its groups: it knows that there is no such member."""
-    nobody = HeartbeatRequest(
-        group_id=group_id, generation_id=Generation(1), member_id=MemberId("-")
+def wait_for_groups(caller: Caller) -> None:
+    """Until the node has read its groups. A heartbeat would be believed meanwhile."""
+    anybody = OffsetFetchRequest(
+        groups=(OffsetFetchRequestGroup(group_id=GroupId("g"), topics=()),)
     )
-    while caller.ask(nobody, 4).error_code == LOADING:
+    while caller.ask(anybody, 8).groups[0].error_code == LOADING:
         pass

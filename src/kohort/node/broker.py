@@ -23,7 +23,8 @@ from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import BrokerId, Millis, Topic, Uuid, value
 
-_LOAD_CHUNK: Final = 1 << 20
+_LOAD_CHUNK: Final = 64 * 1024
+"""How much of the groups' history is read in one turn; protects others from waiting for more."""
 
 
 @value

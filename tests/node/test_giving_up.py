@@ -1,0 +1,34 @@
+"""A node that can promise nothing any more stops, and does not say that all is well."""
+
+import asyncio
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+import kohort
+from kohort.node.config import Settings
+from kohort.node.server import GaveUp, Server
+
+CLEAN = ".kafka_cleanshutdown"
+
+
+def break_an_invariant() -> NoReturn:
+    raise AssertionError("broken")
+
+
+def test_an_error_nobody_expected_stops_the_node_as_a_crash_would(tmp_path: Path) -> None:
+    async def play() -> None:
+        server = Server(Settings(), tmp_path)
+        await server.start("127.0.0.1", 0)
+        asyncio.get_running_loop().call_soon(break_an_invariant)
+        await server.run()
+        await server.stop()
+
+    with pytest.raises(GaveUp, match="broken"):
+        asyncio.run(play())
+
+    assert not (tmp_path / CLEAN).exists()
+    with kohort.Node(data=tmp_path):
+        pass
+    assert (tmp_path / CLEAN).exists()
