@@ -278,9 +278,11 @@ def _is_ascending(index: Index) -> bool:
 
 def _points_at_batch(segment: Segment, relative: int, position: int) -> bool:
     try:
-        return next(segment.walk(position))[3] == segment.base_offset + relative
+        # Nothing stands there if the file ends just where the entry points.
+        found = next(segment.walk(position), None)
     except Damaged:
         return False
+    return found is not None and found[3] == segment.base_offset + relative
 
 
 def _has_indexes(segment: Segment, listed: Mapping[str, int]) -> bool:
