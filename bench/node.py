@@ -1,12 +1,15 @@
 """The node over real sockets: start, memory, heartbeats, durable commits, produce, fetch, recovery.
 
 The load comes from a process of its own with ready-made frames; node and generator are held to one
-core each. The peer is the target: a ratio of at most 1 meets it.
+core each. The peer is the target: a ratio of at most 1 meets it. A server that does nothing is
+measured in the same run: what it costs is Python's and the system's, the rest is the node's.
 """
 
 import json
 import os
+import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,8 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import kohort
 from bench.kit.client import Client
-from bench.kit.harness import Result, tell
+from bench.kit.harness import Result, calls_per_round, cpu_seconds, tell
+from bench.kit.unplugged import Unplugged
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
 from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -36,10 +41,12 @@ from kohort.wire.batch import NewBatch, NewRecord, encode
 from kohort.wire.envelope import encode_request
 
 CONNECTIONS = 50
+FRAMES_IN_TURN = 32
 SECONDS = 4.0
 TOPIC = Topic("orders")
 NODE_CORE, LOAD_CORE = ("0", "1") if (os.cpu_count() or 1) > 1 else ("-", "-")
 COMMITS_TO_RECOVER = 1_000_000
+MEMORY = "/dev/shm"  # noqa: S108  # a file system, in which a directory is made safely
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,60 +69,102 @@ class Served:
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Bytecode:
+    """Where Python finds what it has compiled before, and whether it adds to that."""
+
+    directory: str
+    is_kept: bool
+
+
 @contextmanager
-def serve(data: str, *settings: str) -> Iterator[Served]:
+def serve(data: str, *settings: str, bytecode: Bytecode | None = None) -> Iterator[Served]:
+    environment = dict(os.environ)
+    if bytecode is not None:
+        environment["PYTHONPYCACHEPREFIX"] = bytecode.directory
+        environment["PYTHONDONTWRITEBYTECODE"] = "" if bytecode.is_kept else "1"
     command = [sys.executable, "-m", "kohort", "serve", "--listen", "127.0.0.1:0", "--data", data]
     for setting in ("group.initial.rebalance.delay.ms=0", "num.partitions=10", *settings):
         command += ["--set", setting]
     began = time.perf_counter()
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     )
-    try:
-        assert process.stdout is not None
-        port = int(process.stdout.readline().rpartition(":")[2])
+    with ended(process):
+        port = announced_port(process)
         with Client(port) as client:
             client.ask(ApiVersionsRequest(), 3)
         ready = time.perf_counter() - began
-        if NODE_CORE != "-":
-            os.sched_setaffinity(process.pid, {int(NODE_CORE)})
+        hold_to_core(process)
         yield Served(port, process.pid, ready)
+
+
+@contextmanager
+def serve_bare() -> Iterator[Served]:
+    """A server that does nothing but answer; its answers are as large as a heartbeat's."""
+    command = [sys.executable, "-m", "bench.kit.bare"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with ended(process):
+        hold_to_core(process)
+        yield Served(announced_port(process), process.pid, 0)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    try:
+        yield
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
 
 
+def announced_port(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    return int(process.stdout.readline().rpartition(":")[2])
+
+
+def hold_to_core(process: subprocess.Popen[str]) -> None:
+    if NODE_CORE != "-":
+        os.sched_setaffinity(process.pid, {int(NODE_CORE)})
+
+
 def join_alone(port: int, group: str) -> MemberId:
-    """A group of one, stable: its member id; the generation is 1."""
     with Client(port) as client:
-        join = JoinGroupRequest(
-            group_id=GroupId(group),
-            session_timeout_ms=Millis(600_000),
-            rebalance_timeout_ms=Millis(60_000),
-            protocol_type="bench",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"x"),),
-        )
-        joined = client.ask(join, 3)
-        assert joined.error_code == 0, joined
-        sync = SyncGroupRequest(
-            group_id=GroupId(group),
-            generation_id=joined.generation_id,
-            member_id=joined.member_id,
-            assignments=(
-                SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all"),
-            ),
-        )
-        assert client.ask(sync, 3).error_code == 0
-        return MemberId(joined.member_id)
+        return join_through(client, group)
 
 
-def drive(served: Served, frames: list[bytes]) -> float:
-    """Let the generator repeat each frame on its own connection; answers per second of node CPU.
+def join_through(client: Client | Unplugged, group: str) -> MemberId:
+    """A group of one, stable: its member id; the generation is 1."""
+    join = JoinGroupRequest(
+        group_id=GroupId(group),
+        session_timeout_ms=Millis(600_000),
+        rebalance_timeout_ms=Millis(60_000),
+        protocol_type="bench",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"x"),),
+    )
+    joined = client.ask(join, 3)
+    assert joined.error_code == 0, joined
+    sync = SyncGroupRequest(
+        group_id=GroupId(group),
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        assignments=(SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all"),),
+    )
+    assert client.ask(sync, 3).error_code == 0
+    return MemberId(joined.member_id)
 
-    On a machine shared with others the clock on the wall measures them as well; it is printed.
+
+def drive(served: Served, lanes: list[list[bytes]]) -> float:
+    """Let the generator send each list's frames in turn on its own connection, over and over.
+
+    Returns answers per second of node CPU. On a machine shared with others the clock on the wall
+    measures them as well; it is printed.
     """
+    plan = ""
     with Client(served.port) as client:
-        plan = "".join(f"{f.hex()} {len(client.ask_raw(f)) + 4}\n" for f in frames)
+        for frames in lanes:
+            size = len(client.ask_raw(frames[0])) + 4
+            plan += f"{size} {' '.join(frame.hex() for frame in frames)}\n"
     command = [sys.executable, "-m", "bench.kit.load", "127.0.0.1", str(served.port), str(SECONDS)]
     cpu_before = served.cpu_s
     done = subprocess.run(
@@ -131,16 +180,21 @@ def drive(served: Served, frames: list[bytes]) -> float:
     return report["answers"] / cpu_s
 
 
+def beat_frames(group: str, member: MemberId) -> list[bytes]:
+    beat = HeartbeatRequest(group_id=GroupId(group), generation_id=Generation(1), member_id=member)
+    return [encode_request(beat, 4, number, "bench") for number in range(FRAMES_IN_TURN)]
+
+
 def heartbeats(served: Served) -> float:
-    frames = []
-    for number in range(CONNECTIONS):
-        group = f"beat-{number}"
-        member = join_alone(served.port, group)
-        beat = HeartbeatRequest(
-            group_id=GroupId(group), generation_id=Generation(1), member_id=member
-        )
-        frames.append(encode_request(beat, 4, number, "bench"))
-    return drive(served, frames)
+    groups = [f"beat-{number}" for number in range(CONNECTIONS)]
+    return drive(served, [beat_frames(group, join_alone(served.port, group)) for group in groups])
+
+
+def bare_answers() -> float:
+    """The same frames, asked of the server that does nothing."""
+    frames = beat_frames("beat-10", MemberId("bench-00000000-0000-0000-0000-000000000000"))
+    with serve_bare() as served:
+        return drive(served, [frames] * CONNECTIONS)
 
 
 def commit_frame(group: str, member: MemberId, correlation_id: int, offset: int = 1000) -> bytes:
@@ -160,11 +214,17 @@ def commit_frame(group: str, member: MemberId, correlation_id: int, offset: int 
 
 
 def commits(served: Served) -> float:
-    frames = []
+    """Every commit of a connection has other offsets than the one before."""
+    lanes = []
     for number in range(CONNECTIONS):
         group = f"commit-{number}"
-        frames.append(commit_frame(group, join_alone(served.port, group), number))
-    return drive(served, frames)
+        member = join_alone(served.port, group)
+        lanes.append(commit_frames(group, member))
+    return drive(served, lanes)
+
+
+def commit_frames(group: str, member: MemberId) -> list[bytes]:
+    return [commit_frame(group, member, each, each) for each in range(FRAMES_IN_TURN)]
 
 
 def produce_frame(partition: int) -> bytes:
@@ -195,20 +255,67 @@ def fetch_frame(partition: int) -> bytes:
     return encode_request(request, 11, partition, "bench")
 
 
-def measure(_: int) -> Iterator[Result]:
+def measure(rounds: int) -> Iterator[Result]:
+    yield from starts()
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data, serve(data) as served:
-        yield against("ready after spawn", served.ready_after_s * 1000, 400, "ms")
         yield against("idle memory", served.resident_mb, 60, "MB")
         make_topic(served.port)
-        yield cost("heartbeat, 50 connections", heartbeats(served), 70_000)
-        yield cost("durable commit of 10, 50 connections", commits(served), 15_000)
-        per_second = drive(served, [produce_frame(each) for each in range(10)])
+        bare, beats, kept = bare_answers(), heartbeats(served), commits(served)
+        yield cost("heartbeat, 50 connections", beats, 70_000)
+        yield cost("durable commit of 10, 50 connections", kept, 15_000)
+        yield beyond_bare("heartbeat", 1e6 / beats, bare)
+        yield beyond_bare("durable commit of 10", 1e6 / kept, bare)
+        for metric, microseconds in unplugged(rounds):
+            yield beyond_bare(metric, microseconds, bare)
+        per_second = drive(served, [[produce_frame(each)] for each in range(10)])
         yield volume("produce, 64 KB batches of 1 KB", per_second * 64 * 1000)
         with Client(served.port) as client:
             size = len(client.ask_raw(fetch_frame(0)))
-        per_second = drive(served, [fetch_frame(each) for each in range(10)])
+        per_second = drive(served, [[fetch_frame(each)] for each in range(10)])
         yield volume("fetch, 1 MB at a time", per_second * size)
     yield recovery()
+
+
+def starts() -> Iterator[Result]:
+    """As users have it, and as they have it after an update, when Python compiles all of it."""
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as bytecode:
+        ready_after_ms(bytecode, 1)
+        yield against("ready after spawn", ready_after_ms(bytecode, 5), 400, "ms")
+        ours = Path(kohort.__file__).parent
+        shutil.rmtree(f"{bytecode}{ours}")
+        again = ready_after_ms(bytecode, 5, is_kept=False)
+        yield against("ready after spawn, if not compiled yet", again, 400, "ms")
+
+
+def ready_after_ms(bytecode: str, times: int, *, is_kept: bool = True) -> float:
+    taken = []
+    for _ in range(times):
+        with (
+            tempfile.TemporaryDirectory(prefix="kohort-bench-") as data,
+            serve(data, bytecode=Bytecode(bytecode, is_kept)) as served,
+        ):
+            taken.append(served.ready_after_s * 1000)
+    return statistics.median(taken)
+
+
+def unplugged(rounds: int) -> Iterator[tuple[str, float]]:
+    """What the node's own Python costs: no socket, no loop, and if the system can, no disk."""
+    memory = MEMORY if Path(MEMORY).is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-", dir=memory) as data:
+        node = Unplugged(Path(data))
+        node.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), 9)
+        member = join_through(node, "group")
+        for metric, frames in (
+            ("heartbeat without sockets", beat_frames("group", member)),
+            ("commit of 10 without sockets and disk", commit_frames("group", member)),
+        ):
+            ask = node.repeat(frames)
+            for _ in frames:
+                ask()
+            count = calls_per_round(ask)
+            spent = [cpu_seconds(ask, count) / count * 1e6 for _ in range(rounds)]
+            yield metric, statistics.median(spent)
+        node.close()
 
 
 def make_topic(port: int) -> None:
@@ -240,6 +347,12 @@ def against(metric: str, measured: float, target: float, unit: str) -> Result:
 def cost(metric: str, per_second: float, target: int) -> Result:
     """A rate told as what one costs, so that less is better everywhere."""
     return against(f"{metric} ({per_second:,.0f}/s)", 1e6 / per_second, 1e6 / target, "µs")
+
+
+def beyond_bare(metric: str, microseconds: float, bare: float) -> Result:
+    """Beside what a server costs that does nothing: tells a slow node from a slow machine."""
+    title = f"{metric}, beside a bare server ({bare:,.0f}/s)"
+    return Result(metric=title, kohort=microseconds, peer=1e6 / bare, target=None)
 
 
 def volume(metric: str, bytes_per_second: float) -> Result:

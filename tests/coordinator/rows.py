@@ -222,7 +222,7 @@ _OFFSETS: Final = {
     "describe.missing-group": "GROUP_ID_NOT_FOUND and Dead",
     "describe.missing-group-old-client": "older clients: Dead without an error",
     "describe.stable": "members with metadata and assignment",
-    "describe.not-stable": "members without them",
+    "describe.not-stable": "members with their assignment alone",
     "list.all": "every group with type and state",
     "list.state-filter": "states are compared without case; an unknown one matches nothing",
     "list.type-filter": "types are, too",

@@ -4,6 +4,7 @@ The vectors were written by Apache Kafka's own classes; see tests/wire/vectors.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from kohort.coordinator.recordcodec import (
     Encoded,
     Skipped,
     decode_record,
+    encode_offsets,
+    encode_pair,
     encode_record,
     find_subscribed_topics,
 )
@@ -40,6 +43,7 @@ from kohort.types import (
     Topic,
     Uuid,
 )
+from kohort.wire.batch import encode_moment, seal_moment
 from kohort.wire.consumer_offsets import KINDS, OffsetCommitValue, encode_value
 from kohort.wire.embedded import Subscription, TopicPartitions, encode_subscription
 
@@ -124,6 +128,53 @@ def test_offsets_are_written_as_version_4_and_generations_as_3() -> None:
 
     assert (offset.key[:2], (offset.value or b"")[:2]) == (b"\x00\x01", b"\x00\x04")
     assert (formed.key[:2], (formed.value or b"")[:2]) == (b"\x00\x02", b"\x00\x03")
+
+
+PLAIN = st.builds(
+    OffsetCommitted,
+    group_id=st.sampled_from(["g", "gr\N{LATIN SMALL LETTER U WITH DIAERESIS}n" * 40]).map(GroupId),
+    topic=st.sampled_from(["t", "topic" * 30]).map(Topic),
+    partition=st.integers(0, 200).map(Partition),
+    offset=st.integers(-(2**63), 2**63 - 1).map(Offset),
+    leader_epoch=st.integers(-(2**31), 2**31 - 1),
+    commit_ms=st.just(Millis(77)),
+)
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=80))
+def test_plain_offsets_have_the_same_bytes_together_as_one_by_one(
+    records: list[OffsetCommitted],
+) -> None:
+    pairs = [encode_pair(record) for record in records]
+
+    together = encode_offsets(records, Millis(77))
+
+    assert together is not None
+    assert seal_moment(together, len(records), Millis(77)) == encode_moment(pairs, Millis(77))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"metadata": "half of it"},
+        {"expire_ms": Millis(1)},
+        {"topic_id": Uuid(bytes(range(16)))},
+        {"producer_id": ProducerId(1), "producer_epoch": ProducerEpoch(0)},
+        {"commit_ms": Millis(78)},
+    ],
+)
+def test_offsets_that_are_not_plain_are_not_taken_for_it(odd: dict[str, Any]) -> None:
+    plain = OffsetCommitted(
+        group_id=GroupId("g"),
+        topic=Topic("t"),
+        partition=Partition(0),
+        offset=Offset(1),
+        commit_ms=Millis(77),
+    )
+
+    assert encode_offsets([plain], Millis(77)) is not None
+    assert encode_offsets([plain, replace(plain, **odd)], Millis(77)) is None
+    assert encode_offsets([plain, FORMED], Millis(77)) is None
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), st.integers(0, 2**63 - 1))

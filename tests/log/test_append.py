@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kohort.log.errors import Refused
+from kohort.log.errors import RecordsRefused, Refused
 from kohort.log.partition import Appended
 from kohort.types import ErrorCode, Millis, Offset
 from kohort.wire.batch import Codec, NewBatch, Record, TimestampType, decode, encode, peek
@@ -103,6 +103,26 @@ def test_log_append_time_replaces_the_producers_time(tmp_path: Path) -> None:
         assert [record.timestamp for record in records_of(kept)] == [NOW]
 
 
+def test_a_producer_that_claims_the_time_of_appending_is_not_believed(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        claimed = encode(NewBatch(records=(new_record(),), log_append_time=NOW))
+
+        appended = log.append(claimed, Millis(NOW + 7))
+
+        assert appended.append_ms == -1
+        assert peek(read_all(log)).timestamp_type is TimestampType.CREATE_TIME
+
+
+def test_every_record_that_keeps_a_batch_out_is_told(tmp_path: Path) -> None:
+    with opened(tmp_path, {"cleanup.policy": "compact"}) as log:
+        batch = new_batch(new_record(key=None), new_record(), new_record(key=None))
+
+        with pytest.raises(RecordsRefused) as refused:
+            log.append(batch, NOW)
+
+        assert list(refused.value.faults) == [0, 2]
+
+
 def test_our_own_batches_may_be_control_batches(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.append_own(marker_batch(3, is_commit=True), NOW)
@@ -149,9 +169,9 @@ REFUSALS = {
         {},
         ErrorCode.INVALID_RECORD,
     ),
-    "LogAppendTime": (
+    "LogAppendTime where it is not for producers to say": (
         encode(NewBatch(records=(new_record(),), log_append_time=NOW)),
-        {},
+        {"message.timestamp.type": "LogAppendTime"},
         ErrorCode.INVALID_TIMESTAMP,
     ),
     "the far future": (new_batch(new_record(timestamp=FAR)), {}, ErrorCode.INVALID_TIMESTAMP),

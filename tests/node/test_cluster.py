@@ -27,12 +27,16 @@ from tests.node.asking import Scene, name_of, new_batch
 
 # ApiVersions and what is served
 
+UNFINISHED = {22: 6}
+"""Versions that the wire can read, but Kafka does not offer yet; so neither do we."""
+
 
 def test_the_table_names_what_the_wire_can_read() -> None:
     for key, versions in dispatch.SERVED.items():
         api = find_api(key)
         assert api is not None
-        assert versions == api.versions
+        end = UNFINISHED.get(key, api.versions[-1] + 1)
+        assert versions == range(api.versions[0], end)
 
 
 def test_every_api_served_has_a_handler(scene: Scene) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from kohort.node.connection import Connection
 from kohort.node.metrics import Figures
@@ -13,6 +12,7 @@ from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.envelope import encode_request
 from kohort.wire.frame import FrameReader
 from tests.node.asking import fetch_request
+from tests.node.wiring import Transport
 
 BEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=Generation(1), member_id=MemberId("m"))
 
@@ -40,34 +40,6 @@ class Hub:
 
     def left(self, connection: Connection) -> None:
         """Nobody is counted."""
-
-
-class Transport(asyncio.Transport):
-    """A socket that takes what it is given, and says so when it has had enough."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.is_read_from = True
-        self.is_gone = False
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("127.0.0.1", 1234) if name == "peername" else default
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += bytes(data)
-
-    def pause_reading(self) -> None:
-        self.is_read_from = False
-
-    def resume_reading(self) -> None:
-        self.is_read_from = True
-
-    def is_closing(self) -> bool:
-        return self.is_gone
-
-    def abort(self) -> None:
-        self.is_gone = True
 
 
 class Line:
@@ -206,3 +178,38 @@ def test_a_client_that_is_cut_off_is_answered_no_more() -> None:
 
     line.hub.taken[0].answer(MetadataResponse())
     assert line.transport.written == b""
+
+
+def put(line: Line, piece: bytes) -> None:
+    """As a loop reads: into the connection's room, which is then written over."""
+    room = line.connection.get_buffer(-1)
+    room[: len(piece)] = piece
+    line.connection.buffer_updated(len(piece))
+    room[: len(piece)] = bytes(len(piece))
+
+
+def test_what_was_read_outlives_the_room_it_was_read_to() -> None:
+    line = Line()
+    frames = [encode_request(BEAT, 4, number, "c") for number in range(3)]
+
+    for frame in frames:
+        put(line, frame)
+    for request in line.hub.taken:
+        beat_back(request)
+
+    assert [request.body for request in line.hub.taken] == [BEAT] * 3
+    assert line.answered() == [0, 1, 2]
+
+
+def test_large_pieces_outlive_the_room_too() -> None:
+    line = Line()
+    line.hub.on_request = beat_back
+    frames = [encode_request(BEAT, 4, number, "c" * 400) for number in range(20)]
+    stream = b"".join(frames)
+    cut = len(stream) - 100
+    assert cut > 4096
+
+    put(line, stream[:cut])
+    put(line, stream[cut:])
+
+    assert line.answered() == list(range(20))

@@ -54,16 +54,21 @@ class _Bench:
         for _ in range(len(self.loop)):
             self.loop.popleft()()
 
+    def settle(self) -> None:
+        """As many turns as something is called soon in."""
+        while self.loop:
+            self.turn()
+
 
 def test_everything_written_in_one_turn_shares_one_sync() -> None:
     bench, told = _Bench(), list[str]()
     for name in "abc":
         bench.syncer.after(partial(told.append, name))
-    bench.turn()
+    bench.settle()
     assert told == []
 
     bench.executor.run_one()
-    bench.turn()
+    bench.settle()
 
     assert told == ["a", "b", "c"]
     assert bench.file.syncs == 1
@@ -72,27 +77,52 @@ def test_everything_written_in_one_turn_shares_one_sync() -> None:
 def test_what_comes_while_a_sync_runs_waits_for_the_next_one() -> None:
     bench, told = _Bench(), list[str]()
     bench.syncer.after(lambda: told.append("first"))
-    bench.turn()
+    bench.settle()
     bench.syncer.after(lambda: told.append("second"))
     bench.executor.run_one()
-    bench.turn()
+    bench.settle()
     assert told == ["first"]
 
     bench.executor.run_one()
-    bench.turn()
+    bench.settle()
 
     assert told == ["first", "second"]
     assert bench.syncer.is_idle
+
+
+def test_those_who_come_turn_after_turn_share_one_sync() -> None:
+    bench, told = _Bench(), list[str]()
+    for name in "abc":
+        bench.syncer.after(partial(told.append, name))
+        bench.turn()
+    assert not bench.executor.work
+
+    bench.settle()
+    bench.executor.run_one()
+    bench.settle()
+
+    assert told == ["a", "b", "c"]
+    assert bench.file.syncs == 1
+
+
+def test_an_endless_stream_does_not_keep_the_first_waiting() -> None:
+    bench = _Bench()
+
+    for _ in range(10):
+        bench.syncer.after(lambda: None)
+        bench.turn()
+
+    assert len(bench.executor.work) == 1
 
 
 def test_a_failed_sync_tells_nobody_but_the_node() -> None:
     error = OSError("gone")
     bench, told = _Bench(_File(error)), list[str]()
     bench.syncer.after(lambda: told.append("lie"))
-    bench.turn()
+    bench.settle()
 
     bench.executor.run_one()
-    bench.turn()
+    bench.settle()
 
     assert told == []
     assert bench.failures == [error]
@@ -101,13 +131,13 @@ def test_a_failed_sync_tells_nobody_but_the_node() -> None:
 def test_nothing_is_promised_again_after_a_failed_sync() -> None:
     bench, told = _Bench(_File(OSError("gone"))), list[str]()
     bench.syncer.after(lambda: told.append("lie"))
-    bench.turn()
+    bench.settle()
     bench.executor.run_one()
-    bench.turn()
+    bench.settle()
     bench.file.error = None
 
     bench.syncer.after(lambda: told.append("another lie"))
-    bench.turn()
+    bench.settle()
 
     assert not bench.executor.work
     assert told == []

@@ -209,6 +209,7 @@ class Roster:
         if self.protocol_type != CONSUMER:
             self.subscribed_topics = None
             return
+        # DEVIATION: Kafka fails over a subscription that it cannot read, unless it ends too early.
         metadata = [member.metadata(self.protocol) for member in self.members.values()]
         self.subscribed_topics = find_subscribed_topics(metadata)
 

@@ -37,7 +37,8 @@ def _describe_one(
         error = ErrorCode.GROUP_ID_NOT_FOUND if command.knows_missing_group else ErrorCode.NONE
         return DescribedGroup(group_id=group_id, error=error, state=GroupState.DEAD)
     roster = group.roster
-    # Only a stable group's metadata and assignments are settled enough to be shown.
+    # Only a stable group's metadata is settled enough to be shown. Assignments are what members
+    # go on with until there are others.
     protocol = roster.protocol if answer is Answer.CURRENT else None
     return DescribedGroup(
         group_id=group_id,
@@ -55,7 +56,7 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedMember:
         client_id=member.client_id,
         client_host=member.client_host,
         metadata=member.metadata(protocol) if protocol is not None else b"",
-        assignment=member.assignment if protocol is not None else b"",
+        assignment=member.assignment,
     )
 
 

@@ -1,7 +1,7 @@
 """The coordinator: asked with commands, it answers with outcomes, and records alone change it.
 
     decide(command, now) -> Outcome    reads hard state, may change soft state
-    apply(record)                      the only way hard state changes; also how it is loaded
+    apply(record), apply_all(records)  the only way hard state changes; also how it is loaded
     start()                            before loading: requests are told to come back
     fail(outcome, error, now)          an outcome's records could not be kept: what happens instead
     resume(now) -> Outcome             after loading: sessions are armed, full groups rebalance
@@ -10,6 +10,7 @@ It never waits, never reads a clock, never rolls a die, never writes and never l
 it keeps an outcome's records before anything else of that outcome happens.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -71,6 +72,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
+_ACTIVE: Final = Phase.ACTIVE
+
 _APPEND_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -108,7 +111,15 @@ class Coordinator:
     # Deciding
 
     def decide(self, command: Command, now: Millis) -> Outcome:
+        # Nearly everything that is asked is one of two things, so these are looked for first.
+        if isinstance(command, Heartbeat) and self.phase is _ACTIVE:
+            heard = membership.find_heard(self.groups.get(command.group_id), command, now)
+            if heard is not None:
+                return heard
         turn = Turn(now, self.limits)
+        if isinstance(command, CommitOffsets) and self.phase is _ACTIVE:
+            offsets.commit(turn, self.groups.get(command.group_id), command)
+            return turn.outcome
         match command:
             case Shutdown():
                 self._shut_down(turn)
@@ -268,6 +279,18 @@ class Coordinator:
                 self._apply_transaction_end(record)
             case _:
                 assert_never(record)
+
+    def apply_all(self, records: Sequence[Record]) -> None:
+        """As `apply`, one after the other; a commit's offsets find their group only once."""
+        group: Group | None = None
+        for record in records:
+            if not isinstance(record, OffsetCommitted) or record.producer_id is not None:
+                self.apply(record)
+                group = None
+                continue
+            if group is None or group.group_id != record.group_id:
+                group = self._get_or_create(record.group_id)
+            group.offsets.commit(record)
 
     def _apply_offset(self, record: OffsetCommitted) -> None:
         group = self.groups.get(record.group_id) or self._get_or_create(record.group_id)

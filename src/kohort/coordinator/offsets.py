@@ -29,7 +29,7 @@ from kohort.coordinator.replies import (
     PartitionResult,
     TransactionClosed,
 )
-from kohort.coordinator.states import ANSWERS, Answer, GroupState, Question
+from kohort.coordinator.states import ANSWERS, DEAD, EMPTY, Answer, GroupState, Question
 from kohort.coordinator.turn import Turn
 from kohort.types import (
     ZERO_UUID,
@@ -41,6 +41,7 @@ from kohort.types import (
     ProducerId,
     Topic,
     Uuid,
+    maker,
 )
 
 _LATEST_MS: Final = Millis(2**63 - 1)
@@ -54,8 +55,9 @@ def commit(turn: Turn, group: Group | None, command: CommitOffsets) -> None:
     if error is not None:
         _refuse_commit(turn, command, error)
         return
-    if group is not None and command.member_id in group.roster.members:
-        rebalance.rearm_session(turn, group, group.roster.members[command.member_id])
+    member = None if group is None else group.roster.members.get(command.member_id)
+    if group is not None and member is not None:
+        rebalance.rearm_session(turn, group, member)
     expire_ms = None
     if command.retention_ms is not None:
         expire_ms = min(Millis(turn.now + command.retention_ms), _LATEST_MS)
@@ -71,12 +73,16 @@ def _find_commit_fault(group: Group | None, command: CommitOffsets) -> ErrorCode
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
     state = group.roster.state
-    if state is GroupState.DEAD or (is_nobody and state is GroupState.EMPTY):
-        return _as_fault(ANSWERS[Question.COMMIT_SIMPLE][state])
+    if state is DEAD or (is_nobody and state is EMPTY):
+        return _as_fault(_TO_NOBODY[state])
     if not is_nobody or command.member_id or command.instance_id is not None:
         fault = _find_member_fault(group, command)
-        return fault or _as_fault(ANSWERS[Question.COMMIT][state])
-    return _as_fault(ANSWERS[Question.COMMIT_SIMPLE][state])
+        return fault or _as_fault(_TO_MEMBERS[state])
+    return _as_fault(_TO_NOBODY[state])
+
+
+_TO_MEMBERS: Final = ANSWERS[Question.COMMIT]
+_TO_NOBODY: Final = ANSWERS[Question.COMMIT_SIMPLE]
 
 
 def commit_in_transaction(
@@ -148,29 +154,32 @@ def _keep_offsets(
 ) -> None:
     longest = turn.limits.offset_metadata_max_bytes
     records, now, group_id = turn.outcome.records, turn.now, command.group_id
-    errors = []
-    for each in command.offsets:
+    errors = [ErrorCode.NONE] * len(command.offsets)
+    for index, each in enumerate(command.offsets):
         metadata = each.metadata or ""
         if metadata and _is_longer(metadata, longest):
-            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
-        errors.append(ErrorCode.NONE)
         records.append(
-            OffsetCommitted(
-                group_id=group_id,
-                topic=each.topic,
-                partition=each.partition,
-                offset=each.offset,
-                leader_epoch=each.leader_epoch,
-                metadata=metadata,
-                commit_ms=now,
-                expire_ms=expire_ms,
-                topic_id=each.topic_id,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
+            _make_record(
+                group_id,
+                each.topic,
+                each.partition,
+                each.offset,
+                each.leader_epoch,
+                metadata,
+                now,
+                expire_ms,
+                each.topic_id,
+                producer_id,
+                producer_epoch,
             )
         )
-    turn.reply(CommitAnswered(ticket=command.ticket, offsets=command.offsets, errors=tuple(errors)))
+    turn.reply(_make_reply(command.ticket, command.offsets, tuple(errors)))
+
+
+_make_record: Final = maker(OffsetCommitted)
+_make_reply: Final = maker(CommitAnswered)
 
 
 def _is_longer(text: str, longest: int) -> bool:

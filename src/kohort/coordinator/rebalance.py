@@ -15,7 +15,7 @@ from kohort.coordinator.notes import (
     Removal,
     StateChanged,
 )
-from kohort.coordinator.outcome import TimerKind
+from kohort.coordinator.outcome import SESSION, TimerKind
 from kohort.coordinator.records import FormedMember, GenerationFormed
 from kohort.coordinator.replies import Joined, JoinedMember
 from kohort.coordinator.states import LEGAL, GroupState
@@ -210,7 +210,7 @@ def move(turn: Turn, group: Group, state: GroupState) -> None:
 
 
 def rearm_session(turn: Turn, group: Group, member: Member) -> None:
-    turn.arm(TimerKind.SESSION, group.group_id, member.session_timeout_ms, member.member_id)
+    turn.arm(SESSION, group.group_id, member.session_timeout_ms, member.member_id)
 
 
 def expel(

@@ -3,7 +3,7 @@
 Writing uses the versions Kafka 4 itself writes; reading takes every version there ever was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, TypeAlias
@@ -31,6 +31,7 @@ from kohort.wire import consumer_offsets as stored
 from kohort.wire.compiler import decoder
 from kohort.wire.embedded import Subscription
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
+from kohort.wire.records import NO_HEADERS, encode_start
 
 _NONE: Final = -1
 """How the stored formats say that there is no such number."""
@@ -39,6 +40,13 @@ _VERSION_SIZE: Final = 2
 
 _PLAIN_OFFSET: Final = Struct(">hqiBqB")
 """An offset in version 4 with neither metadata nor tags: nearly all are, so they go straight."""
+
+_PLAIN_START: Final = Struct(">h")
+_PLAIN_NUMBERS: Final = Struct(">qi")
+_PLAIN_END: Final = Struct(">BqB")
+"""The same in three parts: its version, its numbers, and what all offsets of a commit share."""
+
+_pack_numbers: Final = _PLAIN_NUMBERS.pack
 
 _EMPTY: Final = 1
 """The length byte of an empty compact string."""
@@ -88,6 +96,28 @@ def encode_pair(record: KeptRecord) -> tuple[bytes, bytes | None]:
             return stored.encode_key(stored.GroupMetadataKey(group=record.group_id)), None
 
 
+def encode_offsets(records: Sequence[Record], commit_ms: Millis) -> bytes | None:
+    """Offsets committed at one moment as the records of one batch, all in one go.
+
+    None where one of them is not a plain one: those are encoded by themselves.
+    """
+    end = _PLAIN_END.pack(_EMPTY, commit_ms, 0) + NO_HEADERS
+    parts: list[bytes] = []
+    for index, record in enumerate(records):
+        if (
+            not isinstance(record, OffsetCommitted)
+            or record.metadata
+            or record.commit_ms != commit_ms
+            or record.expire_ms is not None
+            or record.producer_id is not None
+            or record.topic_id != ZERO_UUID
+        ):
+            return None
+        start = _plain_start(record.group_id, record.topic, record.partition, index)
+        parts += (start, _pack_numbers(record.offset, record.leader_epoch), end)
+    return b"".join(parts)
+
+
 def decode_record(
     key: bytes | None,
     value: bytes | None,
@@ -134,6 +164,13 @@ def _offset_key(group_id: GroupId, topic: Topic, partition: Partition) -> bytes:
     return stored.encode_key(
         stored.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
     )
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED)
+def _plain_start(group_id: GroupId, topic: Topic, partition: Partition, index: int) -> bytes:
+    """All of a record that comes before a plain offset's numbers."""
+    key = _offset_key(group_id, topic, partition)
+    return encode_start(key, _PLAIN_OFFSET.size, index) + _PLAIN_START.pack(4)
 
 
 @lru_cache(maxsize=_KEYS_REMEMBERED)

@@ -1,22 +1,26 @@
 """One command being decided: its moment, the limits in force, and the outcome it gathers."""
 
-from dataclasses import dataclass, field
+from typing import Final
 
 from kohort.coordinator.commands import NO_MEMBER, Ticket
 from kohort.coordinator.group import Group
 from kohort.coordinator.limits import Limits
 from kohort.coordinator.notes import Note
-from kohort.coordinator.outcome import Outcome, TimerKey, TimerKind
+from kohort.coordinator.outcome import TimerKey, TimerKind, make_outcome
 from kohort.coordinator.records import Record
 from kohort.coordinator.replies import Refused, Reply
 from kohort.types import ErrorCode, GroupId, MemberId, Millis
 
+_new: Final = tuple.__new__
 
-@dataclass(slots=True)
+
 class Turn:
-    now: Millis
-    limits: Limits
-    outcome: Outcome = field(default_factory=Outcome)
+    __slots__ = ("limits", "now", "outcome")
+
+    def __init__(self, now: Millis, limits: Limits) -> None:
+        self.now = now
+        self.limits = limits
+        self.outcome = make_outcome([], [], {}, [])
 
     def keep(self, record: Record) -> None:
         self.outcome.records.append(record)
@@ -30,7 +34,9 @@ class Turn:
     def arm(
         self, kind: TimerKind, group_id: GroupId, delay_ms: int, member_id: MemberId = NO_MEMBER
     ) -> None:
-        self.outcome.timers[TimerKey(kind, group_id, member_id)] = Millis(self.now + delay_ms)
+        # Every commit comes through here, so the key is made without a call into Python.
+        deadline: Millis = self.now + delay_ms  # type: ignore[assignment]  # a call less
+        self.outcome.timers[_new(TimerKey, (kind, group_id, member_id))] = deadline
 
     def disarm(self, kind: TimerKind, group_id: GroupId, member_id: MemberId = NO_MEMBER) -> None:
         self.outcome.timers[TimerKey(kind, group_id, member_id)] = None

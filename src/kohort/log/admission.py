@@ -1,26 +1,31 @@
 """What a client must have got right before its batch is kept.
 
 The header and the checksum are looked at always, the records only where a setting depends on them.
-
-DEVIATION: Kafka looks into every record of every batch. Here a batch whose records are garbage
-under a valid checksum is kept as it came, and its header is believed about its latest timestamp.
 """
 
 from typing import Final, NoReturn
 
-from kohort.log.errors import Refused
+from kohort.log.errors import NotOneBatch, RecordsRefused, Refused
 from kohort.log.settings import TopicSettings
 from kohort.types import ErrorCode, Millis
 from kohort.wire.batch import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
+    Record,
     TimestampType,
     iter_records,
     peek,
     verify_crc,
 )
-from kohort.wire.batch_header import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, checksum
+from kohort.wire.batch_header import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    checksum,
+)
 from kohort.wire.errors import MalformedMessage
 
 _ANY_AGE: Final = 2**63 - 1
@@ -28,17 +33,21 @@ _ANY_AGE: Final = 2**63 - 1
 
 def admit(batch: bytes, settings: TopicSettings, now: Millis) -> BatchHeader:
     """The header of a batch that may be kept; raises Refused for any other."""
-    header = _read_header(batch)
+    # DEVIATION: Kafka looks into every record of every batch. Here a batch whose records are
+    # garbage under a valid checksum is kept as it came, and its header is believed about its
+    # latest timestamp: to look would cost more than all the rest.
+    header = read_header(batch)
     check_size(header, settings)
     if header.size_in_bytes != len(batch):
-        _refuse(f"{len(batch)} bytes are not one batch of {header.size_in_bytes}")
+        # DEVIATION: Kafka drops what follows a batch and is not another whole one.
+        reason = f"{len(batch)} bytes are not one batch of {header.size_in_bytes}"
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, reason)
     try:
         verify_crc(batch, 0, header)
     except MalformedMessage as error:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     _check_header(header)
-    _check_timestamp(header, settings, now)
-    if settings.is_compacted or settings.message_timestamp_before_max_ms != _ANY_AGE:
+    if _must_see_records(header, settings, now):
         _check_records(batch, header, settings, now)
     return header
 
@@ -54,17 +63,22 @@ def check_size(header: BatchHeader, settings: TopicSettings) -> None:
         raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, reason)
 
 
-def _read_header(batch: bytes) -> BatchHeader:
+def read_header(batch: bytes) -> BatchHeader:
+    """The header, if these bytes can be a batch at all."""
     try:
         return peek(batch)
     except MalformedMessage as error:
+        if error.field in ("magic", "header", "batch_length"):
+            # A format of old is refused as such, one nobody has heard of is taken for damage.
+            is_short = len(batch) <= MAGIC_AT
+            is_old = error.field != "batch_length" and (is_short or batch[MAGIC_AT] <= MAGIC)
+            code = ErrorCode.INVALID_RECORD if is_old else ErrorCode.CORRUPT_MESSAGE
+            raise NotOneBatch(code, str(error)) from error
+        # DEVIATION: over a codec that does not exist Kafka fails as over a fault of its own.
+        is_damaged = len(batch) > HEADER_BYTES and checksum(
+            memoryview(batch)[ATTRIBUTES_AT:]
+        ) != int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT])
         # Damage on the way is worth another try; what was sent so is not.
-        is_damaged = error.field == "batch_length" or (
-            error.field != "magic"
-            and len(batch) > HEADER_BYTES
-            and checksum(memoryview(batch)[ATTRIBUTES_AT:])
-            != int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT])
-        )
         code = ErrorCode.CORRUPT_MESSAGE if is_damaged else ErrorCode.INVALID_RECORD
         raise Refused(code, str(error)) from error
 
@@ -82,35 +96,57 @@ def _check_header(header: BatchHeader) -> None:
         _refuse(f"producer {header.producer_id} without an epoch or a sequence number")
 
 
-def _check_timestamp(header: BatchHeader, settings: TopicSettings, now: Millis) -> None:
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        reason = "the batch says LogAppendTime, which is not for producers to say"
-        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason)
-    if settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return
-    ahead_ms = header.max_timestamp - now
-    if ahead_ms > settings.message_timestamp_after_max_ms:
-        limit = settings.message_timestamp_after_max_ms
-        reason = f"a record is {ahead_ms} ms ahead, message.timestamp.after.max.ms is {limit}"
-        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason)
+def _must_see_records(header: BatchHeader, settings: TopicSettings, now: Millis) -> bool:
+    return (
+        settings.is_compacted
+        or settings.message_timestamp_before_max_ms != _ANY_AGE
+        or header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        or _is_early(header.max_timestamp, settings, now)
+    )
+
+
+def _is_early(timestamp: Millis, settings: TopicSettings, now: Millis) -> bool:
+    is_create_time = settings.message_timestamp_type is TimestampType.CREATE_TIME
+    return is_create_time and timestamp - now > settings.message_timestamp_after_max_ms
 
 
 def _check_records(batch: bytes, header: BatchHeader, settings: TopicSettings, now: Millis) -> None:
-    is_create_time = settings.message_timestamp_type is TimestampType.CREATE_TIME
-    limit = settings.message_timestamp_before_max_ms if is_create_time else _ANY_AGE
+    """Every record that is at fault is told of; the fault of the first is that of the batch."""
+    code, faults = ErrorCode.NONE, dict[int, str]()
     try:
         for record in iter_records(batch, check_crc=False):
-            at = record.offset - header.base_offset
-            if settings.is_compacted and record.key is None:
-                _refuse(f"record {at} has no key, and the topic is compacted")
-            age_ms = now - record.timestamp
-            if age_ms > limit and record.timestamp != NO_TIMESTAMP:
-                reason = (
-                    f"record {at} is {age_ms} ms old, message.timestamp.before.max.ms is {limit}"
-                )
-                raise Refused(ErrorCode.INVALID_TIMESTAMP, reason)
+            fault, reason = _find_fault(record, header, settings, now)
+            if fault is not ErrorCode.NONE:
+                code = code or fault
+                faults[record.offset - header.base_offset] = reason
     except MalformedMessage as error:
         _refuse(str(error))
+    if faults:
+        raise RecordsRefused(code, faults)
+    if _is_early(header.max_timestamp, settings, now):
+        reason = f"the batch says {header.max_timestamp}, which none of its records does"
+        raise Refused(ErrorCode.INVALID_TIMESTAMP, reason)
+
+
+def _find_fault(
+    record: Record, header: BatchHeader, settings: TopicSettings, now: Millis
+) -> tuple[ErrorCode, str]:
+    if settings.is_compacted and record.key is None:
+        return ErrorCode.INVALID_RECORD, "it has no key, and the topic is compacted"
+    is_create_time = settings.message_timestamp_type is TimestampType.CREATE_TIME
+    if is_create_time and record.timestamp != NO_TIMESTAMP:
+        age_ms, limit = now - record.timestamp, settings.message_timestamp_before_max_ms
+        if age_ms > limit:
+            reason = f"it is {age_ms} ms old, message.timestamp.before.max.ms is {limit}"
+            return ErrorCode.INVALID_TIMESTAMP, reason
+        if _is_early(record.timestamp, settings, now):
+            limit = settings.message_timestamp_after_max_ms
+            reason = f"it is {-age_ms} ms ahead, message.timestamp.after.max.ms is {limit}"
+            return ErrorCode.INVALID_TIMESTAMP, reason
+    elif header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        reason = "its batch says LogAppendTime, which is not for producers to say"
+        return ErrorCode.INVALID_TIMESTAMP, reason
+    return ErrorCode.NONE, ""
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -149,6 +149,11 @@ class Catalog:
     # Finding
 
     @property
+    def directory(self) -> str:
+        """Where all this lies."""
+        return self._disk.name
+
+    @property
     def cluster_id(self) -> str:
         return self._content.cluster_id
 

@@ -1,5 +1,6 @@
 """The one exception family of the log: whatever happens, nothing else leaves."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from kohort.types import ErrorCode
@@ -16,6 +17,18 @@ class Refused(LogError):
         super().__init__(f"{code.name}: {reason}")
         self.code = code
         self.reason = reason
+
+
+class NotOneBatch(Refused):
+    """What came for a partition is no batch, not a whole one, or more than one."""
+
+
+class RecordsRefused(Refused):
+    """Some records of a batch keep all of it out; told by their place in it, with their faults."""
+
+    def __init__(self, code: ErrorCode, faults: Mapping[int, str]) -> None:
+        super().__init__(code, f"{len(faults)} of its records: {next(iter(faults.values()))}")
+        self.faults = faults
 
 
 class StorageError(LogError):

@@ -144,11 +144,13 @@ class PartitionLog:
         append_ms = NO_TIMESTAMP
         timestamp = header.max_timestamp
         data = bytearray(batch)
-        if self._settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        timestamp_type = self._settings.message_timestamp_type
+        if timestamp_type is TimestampType.LOG_APPEND_TIME:
             append_ms = timestamp = now
-            assign_timestamp(
-                data, timestamp_type=TimestampType.LOG_APPEND_TIME, max_timestamp=timestamp
-            )
+        if timestamp_type is TimestampType.LOG_APPEND_TIME or (
+            header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        ):
+            assign_timestamp(data, timestamp_type=timestamp_type, max_timestamp=timestamp)
             header = peek(data)
         assign_offset(data, base_offset=base_offset, partition_leader_epoch=LEADER_EPOCH)
         active = self._segments.active

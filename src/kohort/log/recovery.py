@@ -6,7 +6,7 @@ the log is cut. Indexes and producers are brought up to date on the way.
 """
 
 import contextlib
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
@@ -73,6 +73,7 @@ def load_partition(disk: Disk, directory: str, known: Known, limits: Limits, now
         start = max(start, segments[0].base_offset)
         loader.drop_before(segments, start)
     end = loader.find_end(segments, known) if segments else start
+    loader.complete_indexes(segments)
     if not segments or end < start:
         for segment in segments:
             loader.remove(segment, f"the log begins at offset {start}")
@@ -100,10 +101,12 @@ class _Loader:
         self._directory = directory
         self._now = now
         self._recovered = recovered
+        self._listed: Mapping[str, int] = {}
+        self._scanned: list[Segment] = []
 
     def open_segments(self) -> list[Segment]:
-        """Every log with its indexes; those without a log are removed, those missing are made."""
-        listed = self._disk.list(self._directory)
+        """Every log with its indexes; those without a log are removed."""
+        self._listed = listed = self._disk.list(self._directory)
         for name in listed:
             file = find_segment_file(name)
             is_index = file is not None and file.kind in SEGMENT_SUFFIXES[1:]
@@ -112,11 +115,17 @@ class _Loader:
         offsets = sorted(
             file.offset for file in map(find_segment_file, listed) if file and file.kind == LOG
         )
-        segments = [Segment(self._disk, self._directory, each, listed) for each in offsets]
+        return [Segment(self._disk, self._directory, each, listed) for each in offsets]
+
+    def complete_indexes(self, segments: list[Segment]) -> None:
+        """Make those that are missing; where batches were just looked at, none is.
+
+        Not before the end is found: a segment that was never synced may be torn, though another
+        follows it.
+        """
         for segment in segments[:-1]:
-            if not _has_indexes(segment, listed):
+            if segment not in self._scanned and not _has_indexes(segment, self._listed):
                 self._index_again(segment)
-        return segments
 
     def drop_before(self, segments: list[Segment], start: Offset) -> None:
         """What deletion or retention had meant to remove."""
@@ -156,9 +165,11 @@ class _Loader:
 
     def _recover(self, segments: list[Segment], recovery_point: Offset | None) -> Offset:
         bases = [segment.base_offset for segment in segments]
-        at = max(0, bisect_right(bases, recovery_point or 0) - 1)
+        # Where the point lies between two segments, the indexes of the first may have been written
+        # after it was noted, when that one was sealed; they are looked at as well.
+        at = max(0, bisect_left(bases, recovery_point or 0) - 1)
         end = segments[at].base_offset
-        scanned: list[Segment] = []
+        scanned = self._scanned
         while at < len(segments):
             segment = segments[at]
             if segment.base_offset < end or (

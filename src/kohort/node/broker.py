@@ -6,6 +6,7 @@ says when it next wants to be woken. Sockets and threads are somebody else's.
 
 from collections.abc import Callable, Iterator
 from typing import Final
+from uuid import UUID, uuid4
 
 from kohort.coordinator.commands import DeletedTopic, ForgetTopics, Shutdown
 from kohort.coordinator.machine import Coordinator, Phase
@@ -36,8 +37,16 @@ class Address:
 
 
 class Broker:
-    def __init__(self, settings: Settings, topics: Topics, syncer: Syncer | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        syncer: Syncer | None,
+        *,
+        fresh_uuid: Callable[[], UUID] = uuid4,
+    ) -> None:
         self.settings = settings
+        self.fresh_uuid = fresh_uuid
         self.topics = topics
         self.syncer = syncer
         self.node_id = BrokerId(settings["node.id"])

@@ -3,7 +3,6 @@
 SETTINGS is the whole truth: `kohort serve --help`, the docs and DescribeConfigs are made from it.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
@@ -292,6 +291,8 @@ def read_settings(file: Path | None, pairs: tuple[str, ...]) -> Settings:
 
 
 def _read_file(file: Path) -> dict[str, str]:
+    import tomllib  # noqa: PLC0415  # most nodes start without a file
+
     try:
         content = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:

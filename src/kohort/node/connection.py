@@ -3,17 +3,19 @@
 A malformed frame closes this connection with one line in the journal, and touches nobody else. A
 client that reads slowly, or asks faster than it is answered, is not listened to until it catches
 up: what it has asked already waits as frames, which are small, and not as answers.
+
+Clients repeat themselves. What a connection has read and answered once is kept for when the same
+comes again, byte for byte or but for some numbers; anything else goes the general way.
 """
 
 import asyncio
-from bisect import bisect_left
 from collections import deque
 from time import monotonic
 from typing import Final, Protocol, cast
 
 from kohort.node import journal
-from kohort.node.metrics import REQUEST_SECONDS, SOON, Figures
-from kohort.node.request import Request
+from kohort.node.metrics import Figures
+from kohort.node.request import Known, Request
 from kohort.wire.envelope import decode_request, decode_request_header
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
 from kohort.wire.frame import FrameReader
@@ -23,9 +25,17 @@ _FETCH: Final = 1
 _UNSENT_BYTES_MAX: Final = 64 * 1024
 """Answers that are kept to be written in one; more are not made before these are on their way."""
 
-
 _REQUESTS_IN_A_ROW_MAX: Final = 200
 """Of one connection, before others have their turn; protects them from waiting for its pipeline."""
+
+_KEPT_BYTES_MAX: Final = 4096
+"""Of a frame that is kept for when it comes again; protects memory from long names."""
+
+ROOM_BYTES: Final = 256 * 1024
+"""What is read from a socket at once."""
+
+_COPIED_BYTES_MAX: Final = 4096
+"""A piece that is larger is taken from where it was read to, without being copied first."""
 
 
 class Hub(Protocol):
@@ -46,17 +56,23 @@ class Hub(Protocol):
     def left(self, connection: "Connection") -> None: ...
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, hub: Hub) -> None:
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, hub: Hub, room: memoryview | None = None) -> None:
+        """`room` is where sockets are read to; connections of one thread may share theirs."""
         # The node's, shared by all.
         self._hub = hub
         self._figures = hub.figures
+        self._room = room
         # This connection's.
         self._reader = FrameReader(hub.request_max_bytes)
         self._frames: deque[bytes] = deque()
         self._waiting: deque[Request] = deque()
         self._unsent_bytes = 0
         self._fetch: Request | None = None
+        # What it said before: a whole piece that was one frame, and what it takes to read others.
+        self._kept_start = self._kept_rest = b""
+        self._kept: Request | None = None
+        self._known: Known | None = None
         self._transport: asyncio.Transport | None = None
         self.peer = ""
         self.host = ""
@@ -85,9 +101,32 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         self._hub.left(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's name
+        # Into the same room every time: fresh memory for every piece costs more than the piece.
+        if self._room is None:
+            self._room = memoryview(bytearray(ROOM_BYTES))
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        assert self._room is not None
+        data = self._room[:nbytes]
+        self.data_received(bytes(data) if nbytes <= _COPIED_BYTES_MAX else data)
+
+    def data_received(self, data: bytes | memoryview) -> None:
         self._has_been_active = True
         self._figures.bytes_in += len(data)
+        kept = self._kept
+        if (
+            kept is not None
+            and data[12:] == self._kept_rest
+            and data[:8] == self._kept_start
+            and not self._waiting
+            and not self._frames
+            and not self._is_clogged
+            and self._reader.skip(len(data))
+        ):
+            self._take_again(kept, bytes(data[8:12]))
+            return
         try:
             self._frames.extend(self._reader.feed(data))
         except MalformedMessage as error:
@@ -144,8 +183,9 @@ class Connection(asyncio.Protocol):
             self.close(str(error))
         finally:
             self._is_busy = False
-        self._flush()
-        if self._frames or self._waiting or self._is_paused:
+        if self._waiting and self._waiting[0].is_answered:
+            self._flush()
+        if self._frames or self._is_paused or len(self._waiting) >= self._hub.inflight_max:
             self._pace()
 
     def _has_room(self) -> bool:
@@ -162,6 +202,29 @@ class Connection(asyncio.Protocol):
         )
 
     def _take(self, frame: bytes) -> None:
+        known = self._known
+        body = None if known is None else known.read(frame)
+        if known is None or body is None:
+            request = self._read(frame)
+            if request is None:
+                return
+        else:
+            request = Request(known.header, body, self.host, self._answered, self._taken_at)
+            request.number = frame[4:8]
+        request.known = known
+        self._waiting.append(request)
+        if request.header.request_api_key == _FETCH:
+            self._fetch = request
+        self._hub.handle(request)
+        if len(frame) <= _KEPT_BYTES_MAX:
+            self._known = request.known
+            if request.memo is not None and request.is_answered:
+                self._kept = request
+                self._kept_start = len(frame).to_bytes(4) + frame[:4]
+                self._kept_rest = frame[8:]
+
+    def _read(self, frame: bytes) -> Request | None:
+        """None where it is in a version that is not spoken, and answered already."""
         try:
             header, body = decode_request(frame)
         except UnsupportedVersion:
@@ -173,12 +236,29 @@ class Connection(asyncio.Protocol):
             request = Request(header, None, self.host, self._answered, self._taken_at)
             self._waiting.append(request)
             request.answer_encoded(refusal)
+            return None
+        return Request(header, body, self.host, self._answered, self._taken_at)
+
+    def _take_again(self, request: Request, number: bytes) -> None:
+        """The very same as last time, and nothing else under way: straight to its answer."""
+        taken_at = monotonic()
+        request.ask_again(number, taken_at)
+        self._is_busy = True
+        try:
+            self._hub.handle(request)
+        finally:
+            self._is_busy = False
+        transport = self._transport
+        is_plain = request.is_answered and not request.error and not request.hang_up_reason
+        if transport is None or not is_plain:
+            self._waiting.append(request)
+            self._flush()
             return
-        request = Request(header, body, self.host, self._answered, self._taken_at)
-        self._waiting.append(request)
-        if header.request_api_key == _FETCH:
-            self._fetch = request
-        self._hub.handle(request)
+        payload, figures = request.payload, self._figures
+        figures.requests[request.header.request_api_key].add_soon(monotonic() - taken_at)
+        figures.bytes_out += len(payload)
+        self._unsent_bytes -= len(payload)
+        transport.write(payload)
 
     def _answered(self, request: Request) -> None:
         self._unsent_bytes += len(request.payload)
@@ -199,11 +279,7 @@ class Connection(asyncio.Protocol):
             request = self._waiting.popleft()
             ready.append(request.payload)
             now = now or monotonic()
-            # Counted here, where a call would cost as much again.
-            took = now - request.taken_at
-            histogram = histograms[request.header.request_api_key]
-            histogram.counts[0 if took <= SOON else bisect_left(REQUEST_SECONDS, took)] += 1
-            histogram.total += took
+            histograms[request.header.request_api_key].add_soon(now - request.taken_at)
             if request.error:
                 self._figures.erred(request)
             self._unsent_bytes -= len(request.payload)

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Final
 
 from kohort.log import settings_table
-from kohort.node.config import SETTINGS, TOPIC_DEFAULTS, Settings, text_of
+from kohort.node.config import SETTINGS, TOPIC_DEFAULTS, Setting, Settings, text_of
 from kohort.types import value
 
 
@@ -38,11 +38,15 @@ class Described:
     synonyms: tuple[Synonym, ...]
 
 
-_KINDS: Final = {
-    "number": settings_table.Kind.LONG,
-    "true or false": settings_table.Kind.BOOLEAN,
+_LONG: Final = {
+    "connections.max.idle.ms",
+    "log.retention.bytes",
+    "log.retention.check.interval.ms",
+    "log.retention.ms",
+    "log.roll.ms",
+    "offsets.retention.check.interval.ms",
 }
-"""How the node's settings describe themselves; all others are words."""
+"""Those of Kafka's numbers that it keeps in 64 bits."""
 
 
 def describe_topic(overrides: Mapping[str, str], settings: Settings) -> list[Described]:
@@ -63,7 +67,7 @@ def describe_node(settings: Settings) -> list[Described]:
                 name=setting.name,
                 value=synonyms[0].value,
                 source=synonyms[0].source,
-                kind=_KINDS.get(setting.kind, settings_table.Kind.STRING),
+                kind=_kind_of(setting),
                 meaning=setting.meaning,
                 synonyms=synonyms,
             )
@@ -71,9 +75,21 @@ def describe_node(settings: Settings) -> list[Described]:
     return described
 
 
+def _kind_of(setting: Setting) -> settings_table.Kind:
+    """As its description has it; what is neither a number nor a flag is words."""
+    if setting.kind == "true or false":
+        return settings_table.Kind.BOOLEAN
+    if setting.kind != "number":
+        return settings_table.Kind.STRING
+    is_long = setting.name in _LONG or setting.name.startswith("kohort.")
+    return settings_table.Kind.LONG if is_long else settings_table.Kind.INT
+
+
 def _describe(
     setting: settings_table.Setting, overrides: Mapping[str, str], settings: Settings
 ) -> Described:
+    # DEVIATION: Kafka has a setting of the broker behind most of those of a topic; here a node has
+    # only those that are worth setting for all topics at once, in milliseconds alone.
     synonyms: tuple[Synonym, ...] = ()
     if setting.name in TOPIC_DEFAULTS:
         synonyms = _node_synonyms(TOPIC_DEFAULTS[setting.name], settings)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kohort.log.errors import Refused, StorageError
 from kohort.log.index import AbortedTransaction
+from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
 from kohort.node.timers import Timers
 from kohort.node.topics import Topics, find_epoch_fault
@@ -28,6 +29,8 @@ class Wanted:
     offset: Offset
     bytes_max: int
     leader_epoch: int
+    last_epoch: int = -1
+    """Of the last record that was read before, as far as a reader tells (KIP-595)."""
 
 
 @value
@@ -41,6 +44,8 @@ class Read:
     last_stable_offset: Offset = Offset(-1)
     aborted: tuple[AbortedTransaction, ...] = ()
     """What a reader of committed records must leave out; nothing for others."""
+    has_diverged: bool = False
+    """Whether the reader has read further than the log goes: nothing is given then."""
 
 
 @value
@@ -80,7 +85,7 @@ class Fetches:
         reads = self._read(fetch)
         missing = fetch.bytes_min - sum(len(read.records) for read in reads)
         is_settled = missing <= 0 or fetch.wait_ms <= 0 or not fetch.wanted
-        if is_settled or any(read.error for read in reads):
+        if is_settled or any(read.error or read.has_diverged for read in reads):
             fetch.deliver(reads)
             return None
         return self._park(_Waiting(fetch, missing), now)
@@ -178,6 +183,12 @@ def _read(
     if fault is not None:
         return Read(error=fault)
     start, end, stable = log.start_offset, log.end_offset, log.last_stable_offset
+    if wanted.last_epoch > LEADER_EPOCH:
+        return Read(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    if wanted.last_epoch == LEADER_EPOCH and wanted.offset > end:
+        return Read(
+            start_offset=start, end_offset=end, last_stable_offset=stable, has_diverged=True
+        )
     if not start <= wanted.offset <= end:
         return Read(error=ErrorCode.OFFSET_OUT_OF_RANGE)
     records = b""

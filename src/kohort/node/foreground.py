@@ -2,14 +2,19 @@
 
 import asyncio
 import contextlib
+import gc
 import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from kohort.node.broker import Address
 from kohort.node.config import Settings
 from kohort.node.server import Server
+
+_YOUNG_OBJECTS_MAX: Final = 10_000
+"""That is how many more there are before the collector looks; Python's own number is 700."""
 
 
 def serve(
@@ -23,6 +28,7 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then close cleanly."""
     _allow_many_files()
+    _collect_rarely()
     asyncio.run(_serve(host, port, data, settings, metrics=metrics, on_ready=on_ready))
 
 
@@ -31,6 +37,13 @@ def _allow_many_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _collect_rarely() -> None:
+    """What is loaded stays for good, and requests under way are no garbage: a sync makes hundreds
+    of them wait, which the collector would walk through again and again."""
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS_MAX, 10, 10)
 
 
 async def _serve(

@@ -43,9 +43,6 @@ REQUEST_SECONDS: Final = (
 )
 """From a heartbeat to a join that waits for the slowest member."""
 
-SOON: Final = REQUEST_SECONDS[0]
-"""Most requests take no longer, so that it need not be looked up where they belong."""
-
 REBALANCE_SECONDS: Final = (
     *(0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0),
     *(120.0, 300.0, 600.0),
@@ -69,6 +66,11 @@ class Histogram:
 
     def add(self, amount: float) -> None:
         self.counts[bisect_left(self.bounds, amount)] += 1
+        self.total += amount
+
+    def add_soon(self, amount: float) -> None:
+        """The same, where most are at most the first bound: that one is looked at first."""
+        self.counts[0 if amount <= self.bounds[0] else bisect_left(self.bounds, amount)] += 1
         self.total += amount
 
 

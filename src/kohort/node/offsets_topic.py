@@ -3,7 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from kohort.coordinator.partitioner import partition_of
-from kohort.coordinator.recordcodec import Skipped, decode_record, encode_pair
+from kohort.coordinator.recordcodec import (
+    Skipped,
+    decode_record,
+    encode_offsets,
+    encode_pair,
+)
 from kohort.coordinator.records import OffsetCommitted, Record, TransactionEnded
 from kohort.log.errors import Refused, StorageError
 from kohort.log.partition import PartitionLog
@@ -18,6 +23,7 @@ from kohort.wire.batch import (
     encode,
     encode_moment,
     iter_records,
+    seal_moment,
     split,
 )
 from kohort.wire.control import MarkerType, find_marker
@@ -88,6 +94,9 @@ def _by_partition(records: list[Record], count: int) -> Iterable[tuple[int, list
 
 
 def _encode_batch(records: list[Record], now: Millis) -> bytes:
+    body = encode_offsets(records, now)
+    if body is not None:
+        return seal_moment(body, len(records), now)
     pairs = []
     producer = None
     for record in records:

@@ -1,12 +1,35 @@
 """A request on its way to its answer: what was asked, by whom, and where the answer goes."""
 
 from collections.abc import Callable
-from typing import Any
+from struct import Struct
+from typing import Any, Final, Protocol
 
 from kohort.node.faults import FINDERS
 from kohort.wire.envelope import encode_response
 from kohort.wire.errors import UnencodableMessage
 from kohort.wire.header import RequestHeader
+
+_NUMBER: Final = Struct(">i")
+
+
+class Known(Protocol):
+    """What is known of a client's requests from earlier ones, so that the next is read quickly."""
+
+    header: RequestHeader
+
+    def read(self, frame: bytes) -> Any | None:
+        """The body of a frame that begins as the header says, or None: it must be decoded."""
+
+
+class Ready:
+    """An answer without an error, encoded once; only the question's number is still put in."""
+
+    __slots__ = ("rest", "start")
+
+    def __init__(self, response: object, version: int) -> None:
+        payload = encode_response(response, version, 0)
+        self.start = payload[:4]
+        self.rest = payload[8:]
 
 
 class Request:
@@ -20,6 +43,9 @@ class Request:
         "hang_up_reason",
         "header",
         "is_answered",
+        "known",
+        "memo",
+        "number",
         "on_abandoned",
         "payload",
         "taken_at",
@@ -41,9 +67,24 @@ class Request:
         self.is_answered = False
         self.on_abandoned: Callable[[], None] | None = None
         self._on_answer = on_answer
+        # The correlation id as it came, where the header is an earlier request's.
+        self.number: bytes | None = None
+        # What a handler may leave for the connection to keep. `memo` is what it made of a body, for
+        # the case that the very same is asked again; `known` helps to read more of its kind.
+        self.memo: Any = None
+        self.known: Known | None = None
         # For the figures: when it was taken up, and the first error it was answered with.
         self.taken_at = taken_at
         self.error = 0
+
+    def ask_again(self, number: bytes, taken_at: float) -> None:
+        """The same client asks the same once more: only the number and the time are new."""
+        assert self.is_answered, f"{self.header} is not answered yet"
+        self.is_answered = False
+        self.payload = b""
+        self.error = 0
+        self.number = number
+        self.taken_at = taken_at
 
     @property
     def version(self) -> int:
@@ -54,14 +95,19 @@ class Request:
         return self.header.client_id or ""
 
     def answer(self, response: object) -> None:
-        header = self.header
+        header, number = self.header, self.number
+        correlation_id = header.correlation_id if number is None else _NUMBER.unpack(number)[0]
         self.error = FINDERS[type(response)](response)
         try:
-            payload = encode_response(response, header.request_api_version, header.correlation_id)
+            payload = encode_response(response, header.request_api_version, correlation_id)
         except UnencodableMessage as error:
             self.hang_up(str(error))
         else:
             self._finish(payload)
+
+    def answer_ready(self, ready: Ready) -> None:
+        number = self.number or _NUMBER.pack(self.header.correlation_id)
+        self._finish(ready.start + number + ready.rest)
 
     def answer_encoded(self, payload: bytes) -> None:
         """For the one case where a broker answers in a version that was not asked for."""

@@ -84,8 +84,7 @@ class Runtime:
                 outcome = self.coordinator.fail(outcome, error.code, now)
                 assert not outcome.records
             else:
-                for record in kept:
-                    self.coordinator.apply(record)
+                self.coordinator.apply_all(kept)
         self._release(outcome)
 
     def answer_at_once(self, command: Heartbeat, now: Millis) -> Reply:

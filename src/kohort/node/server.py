@@ -18,7 +18,7 @@ from kohort.node import dispatch, journal
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import SystemClock
 from kohort.node.config import Settings
-from kohort.node.connection import Connection
+from kohort.node.connection import ROOM_BYTES, Connection
 from kohort.node.metrics import Figures
 from kohort.node.request import Request
 from kohort.node.syncer import Syncer
@@ -87,9 +87,10 @@ class Server:
             syncer = Syncer(catalog.take_unsynced, self._call_soon, self._fail)
         self._syncer = syncer
         self.broker = Broker(self._settings, Topics(catalog, self._settings), syncer)
+        room = memoryview(bytearray(ROOM_BYTES))
         try:
             self._listener = await self._loop.create_server(
-                lambda: Connection(self), host, port, backlog=_BACKLOG
+                lambda: Connection(self, room), host, port, backlog=_BACKLOG
             )
         except OSError as error:
             self._close_files()

@@ -1,15 +1,20 @@
 """One sync for many: whatever was written meanwhile shares the next one.
 
-A thread does the waiting. While it syncs one round, the next one gathers. A failed sync is not
-survivable, since nobody knows what is on the disk after it: the node is told to stop.
+A thread does the waiting. While it syncs one round, the next one gathers, and goes on gathering
+for as long as every turn of the loop brings more: a sync costs as much as several requests, so a
+crowd that comes together is to share one. A failed sync is not survivable, since nobody knows what
+is on the disk after it: the node is told to stop.
 """
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from time import perf_counter
-from typing import Protocol
+from typing import Final, Protocol
 
 from kohort.node.metrics import SYNC_SECONDS, Histogram
+
+_TURNS_MAX: Final = 4
+"""For which a round gathers; protects those who came first from waiting for an endless stream."""
 
 
 class Syncable(Protocol):
@@ -43,16 +48,26 @@ class Syncer:
     def after(self, then: Callable[[], None]) -> None:
         """Run `then` once everything written so far is on the disk."""
         self._waiting.append(then)
-        if not self._is_running and not self._is_requested:
-            # At the end of this turn of the loop, so that the whole turn shares the sync.
-            self._is_requested = True
-            self._call_soon(self._start)
+        self._request()
 
     def close(self) -> None:
         self._executor.shutdown(wait=True)
 
+    def _request(self) -> None:
+        if self._waiting and not self._is_running and not self._is_requested:
+            self._is_requested = True
+            self._call_soon(lambda: self._gather(_TURNS_MAX, 0))
+
+    def _gather(self, turns: int, count_before: int) -> None:
+        """At the end of a turn of the loop: whoever came in it shares the sync."""
+        count = len(self._waiting)
+        if turns and count > count_before:
+            self._call_soon(lambda: self._gather(turns - 1, count))
+        else:
+            self._is_requested = False
+            self._start()
+
     def _start(self) -> None:
-        self._is_requested = False
         if self._is_running or self._has_failed or not self._waiting:
             return
         files = tuple(self._take_unsynced())
@@ -72,8 +87,7 @@ class Syncer:
         self.seconds.add(done.result())
         for then in waiting:
             then()
-        if self._waiting:
-            self._start()
+        self._request()
 
 
 def _sync_all(files: tuple[Syncable, ...]) -> float:

@@ -17,7 +17,7 @@ from kohort.types.ids import (
     TransactionalId,
     Uuid,
 )
-from kohort.types.value import value
+from kohort.types.value import maker, value
 
 __all__ = [
     "ZERO_UUID",
@@ -35,5 +35,6 @@ __all__ = [
     "Topic",
     "TransactionalId",
     "Uuid",
+    "maker",
     "value",
 ]

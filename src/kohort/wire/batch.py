@@ -26,6 +26,7 @@ from kohort.wire.batch_header import (
     TimestampType,
     assign_offset,
     assign_timestamp,
+    make_header,
     peek,
     peek_whole,
     seal,
@@ -66,6 +67,7 @@ __all__ = [
     "encode_retained",
     "iter_records",
     "peek",
+    "seal_moment",
     "split",
     "verify_crc",
 ]
@@ -172,22 +174,29 @@ def encode(batch: NewBatch) -> bytes:
 
 def encode_moment(pairs: Sequence[tuple[bytes, bytes | None]], timestamp: Millis) -> bytes:
     """As `encode`, for keys and values that were all written at one moment: what a node keeps."""
-    header = BatchHeader(
-        base_offset=_FIRST_OFFSET,
-        batch_length=0,
-        partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
-        magic=MAGIC,
-        crc=0,
-        attributes=0,
-        last_offset_delta=len(pairs) - 1,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_PRODUCER_EPOCH,
-        base_sequence=NO_SEQUENCE,
-        record_count=len(pairs),
+    return seal_moment(encode_pairs(pairs), len(pairs), timestamp)
+
+
+def seal_moment(body: bytes, record_count: int, timestamp: Millis) -> bytes:
+    """The batch of so many records, encoded already, that were all written at one moment."""
+    return seal(
+        make_header(
+            _FIRST_OFFSET,
+            0,
+            NO_PARTITION_LEADER_EPOCH,
+            MAGIC,
+            0,
+            0,
+            record_count - 1,
+            timestamp,
+            timestamp,
+            NO_PRODUCER_ID,
+            NO_PRODUCER_EPOCH,
+            NO_SEQUENCE,
+            record_count,
+        ),
+        body,
     )
-    return seal(header, encode_pairs(pairs))
 
 
 def _attributes(batch: NewBatch) -> int:

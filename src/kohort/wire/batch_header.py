@@ -16,7 +16,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Final, NoReturn, Protocol
 
-from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, value
+from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, maker, value
 from kohort.wire.compression import Codec
 from kohort.wire.errors import MalformedMessage, UnencodableMessage
 from kohort.wire.varint import Buffer
@@ -24,6 +24,8 @@ from kohort.wire.varint import Buffer
 _BEFORE_CRC: Final = ">qiibI"
 _COVERED_BY_CRC: Final = ">hiqqqhii"
 _HEADER: Final = struct.Struct(_BEFORE_CRC + _COVERED_BY_CRC[1:])
+_pack_before: Final = struct.Struct(_BEFORE_CRC).pack
+_pack_covered: Final = struct.Struct(_COVERED_BY_CRC).pack
 
 HEADER_BYTES: Final = _HEADER.size
 LENGTH_END: Final = 12
@@ -57,6 +59,9 @@ class TimestampType(IntEnum):
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
+
+
+_TIMESTAMP_TYPES: Final = tuple(TimestampType)
 
 
 @value
@@ -97,7 +102,7 @@ class BatchHeader:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        return TimestampType(bool(self.attributes & LOG_APPEND_TIME_FLAG))
+        return _TIMESTAMP_TYPES[bool(self.attributes & LOG_APPEND_TIME_FLAG)]
 
     @property
     def is_transactional(self) -> bool:
@@ -112,25 +117,14 @@ class BatchHeader:
         return bool(self.attributes & DELETE_HORIZON_FLAG)
 
 
+make_header: Final = maker(BatchHeader)
+"""From all fields in their order: every batch that is written or read has one."""
+
+
 def peek(buf: Buffer, pos: int = 0) -> BatchHeader:
     """The header of the batch at pos; the records need not be there, and are not looked at."""
     _check_start(buf, pos)
-    fields = _HEADER.unpack_from(buf, pos)
-    header = BatchHeader(
-        base_offset=fields[0],
-        batch_length=fields[1],
-        partition_leader_epoch=fields[2],
-        magic=fields[3],
-        crc=fields[4],
-        attributes=fields[5],
-        last_offset_delta=fields[6],
-        base_timestamp=fields[7],
-        max_timestamp=fields[8],
-        producer_id=fields[9],
-        producer_epoch=fields[10],
-        base_sequence=fields[11],
-        record_count=fields[12],
-    )
+    header = make_header(*_HEADER.unpack_from(buf, pos))
     _check_header(header, pos)
     return header
 
@@ -183,8 +177,8 @@ def assign_offset(
     The checksum does not cover these fields, so that a broker need not compute it again.
     """
     _check_start(buf, pos)
-    _put(">q", buf, pos, "base_offset", base_offset)
-    _put(">i", buf, pos + LENGTH_END, "partition_leader_epoch", partition_leader_epoch)
+    _put(_INT64, buf, pos, "base_offset", base_offset)
+    _put(_INT32, buf, pos + LENGTH_END, "partition_leader_epoch", partition_leader_epoch)
 
 
 def assign_timestamp(
@@ -202,17 +196,16 @@ def assign_timestamp(
     attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
     if timestamp_type is TimestampType.LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
-    _put(">q", buf, pos + MAX_TIMESTAMP_AT, "max_timestamp", max_timestamp)
-    _put(">h", buf, pos + ATTRIBUTES_AT, "attributes", attributes)
-    _put(">I", buf, pos + CRC_AT, "crc", _checksum(buf, pos, header.size_in_bytes))
+    _put(_INT64, buf, pos + MAX_TIMESTAMP_AT, "max_timestamp", max_timestamp)
+    _put(_INT16, buf, pos + ATTRIBUTES_AT, "attributes", attributes)
+    _put(_UINT32, buf, pos + CRC_AT, "crc", _checksum(buf, pos, header.size_in_bytes))
 
 
 def seal(header: BatchHeader, body: bytes) -> bytes:
     """The bytes of a batch, for whose records' bytes the length and checksum are worked out."""
     length = HEADER_BYTES - LENGTH_END + len(body)
     try:
-        covered = struct.pack(
-            _COVERED_BY_CRC,
+        covered = _pack_covered(
             header.attributes,
             header.last_offset_delta,
             header.base_timestamp,
@@ -223,9 +216,7 @@ def seal(header: BatchHeader, body: bytes) -> bytes:
             header.record_count,
         )
         crc = _crc32c()(body, _crc32c()(covered))
-        before = struct.pack(
-            _BEFORE_CRC, header.base_offset, length, header.partition_leader_epoch, MAGIC, crc
-        )
+        before = _pack_before(header.base_offset, length, header.partition_leader_epoch, MAGIC, crc)
     except struct.error as error:
         raise UnencodableMessage("RecordBatch", "header", str(error)) from None
     return b"".join((before, covered, body))
@@ -252,9 +243,17 @@ def _checksum(buf: Buffer, pos: int, size: int) -> int:
     return _crc32c()(memoryview(buf)[pos + ATTRIBUTES_AT : pos + size])
 
 
-def _put(layout: str, buf: bytearray | memoryview, at: int, field: str, value: int) -> None:
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_UINT32: Final = struct.Struct(">I")
+_INT64: Final = struct.Struct(">q")
+
+
+def _put(
+    layout: struct.Struct, buf: bytearray | memoryview, at: int, field: str, value: int
+) -> None:
     try:
-        struct.pack_into(layout, buf, at, value)
+        layout.pack_into(buf, at, value)
     except struct.error as error:
         raise UnencodableMessage("RecordBatch", field, str(error)) from None
 

@@ -57,14 +57,15 @@ class FrameReader:
         """How many bytes of an unfinished frame are held, its length included."""
         return len(self._partial)
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The messages that these bytes complete, in order, without their lengths."""
+    def feed(self, data: bytes | memoryview) -> list[bytes]:
+        """The messages that these bytes complete, in order, without their lengths: all of them
+        copies, so that what was fed may be written over."""
         if self._is_between_frames:
             size = len(data)
             # Nearly always a piece is exactly one frame, so that is asked first.
             if size >= 4 and _unpack_length(data)[0] == size - 4 and self._is_length(size - 4):
                 self._position += size
-                return [data[4:]]
+                return [bytes(data[4:])]
             return self._split(data)
 
         if self._failure is not None:
@@ -75,6 +76,13 @@ class FrameReader:
         # The old bytearray is replaced, not cut: cutting it would move its rest on every frame.
         whole, self._partial = self._partial, bytearray()
         return self._split(memoryview(whole))
+
+    def skip(self, size: int) -> bool:
+        """Steps over a piece that is known to be one whole message, unless one is unfinished."""
+        if self._is_between_frames:
+            self._position += size
+            return True
+        return False
 
     def _split(self, data: bytes | memoryview) -> list[bytes]:
         frames = []

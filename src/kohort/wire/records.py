@@ -79,6 +79,13 @@ def encode_records(
     return b"".join(parts)
 
 
+def encode_start(key: bytes, value_size: int, offset_delta: int) -> bytes:
+    """The bytes before the value of a record that is of its batch's first moment; what follows the
+    value is NO_HEADERS."""
+    start = b"".join((b"\x00\x00", VARINT[offset_delta], VARINT[len(key)], key, VARINT[value_size]))
+    return VARINT[len(start) + value_size + len(NO_HEADERS)] + start
+
+
 def encode_pairs(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
     """The bytes of records that are a key and a value and nothing else, all of one moment."""
     parts: list[bytes] = []
@@ -99,6 +106,7 @@ def encode_pairs(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
 
 
 _NULL: Final = VARINT[-1]
+NO_HEADERS: Final = VARINT[0]
 
 
 def _encode_header(header: Header) -> bytes:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.node.clients.conftest import Cluster
+from tests.contract.cluster import Cluster
 
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 

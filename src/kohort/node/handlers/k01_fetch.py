@@ -1,19 +1,17 @@
-"""Fetch: partitions that cannot be found are answered here, the others are read or waited for.
-
-DEVIATION: there are no fetch sessions (KIP-227). A client that asks for one is told that it got
-none, as a Kafka broker without room for more does, and names all partitions in every fetch.
-"""
+"""Fetch: partitions that cannot be found are answered here, the others are read or waited for."""
 
 from collections.abc import Iterator
 from typing import Final
 
+from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
 from kohort.node.fetches import Fetch, Read, Wanted
 from kohort.node.request import Request
 from kohort.node.topics import Named
-from kohort.types import ErrorCode, Millis, Partition
+from kohort.types import ErrorCode, Millis, Offset, Partition
 from kohort.wire.api.k01_fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -35,6 +33,8 @@ _WAIT_MS_MAX: Final = Millis(300_000)
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
     body: FetchRequest = request.body
+    # DEVIATION: there are no fetch sessions (KIP-227). A client that asks for one is told that it
+    # got none, as by a Kafka broker without room for more, and names all partitions every time.
     if body.session_epoch not in (_FINAL, _INITIAL):
         request.answer(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
         return
@@ -68,6 +68,7 @@ def _wanted(body: FetchRequest, named: list[Named]) -> Iterator[Wanted]:
                     offset=partition.fetch_offset,
                     bytes_max=partition.partition_max_bytes,
                     leader_epoch=partition.current_leader_epoch,
+                    last_epoch=partition.last_fetched_epoch,
                 )
 
 
@@ -78,18 +79,28 @@ def _respond(
     topics = []
     for asked, topic in zip(body.topics, named, strict=True):
         partitions = []
+        # DEVIATION: a partition that is named twice is answered twice. Kafka reads only where it
+        # is named last.
         for partition in asked.partitions:
             fault = topic.find_fault(partition.partition)
-            read = next(reads) if fault is None else Read(error=fault)
+            if fault is not None:
+                partitions.append(_refuse(partition.partition, fault))
+                continue
+            read = next(reads)
             partitions.append(
                 _partition(partition.partition, read, version, is_committed_only=is_committed_only)
             )
-        topics.append(
-            FetchableTopicResponse(
-                topic=asked.topic, topic_id=asked.topic_id, partitions=tuple(partitions)
+        if partitions:
+            topics.append(
+                FetchableTopicResponse(
+                    topic=asked.topic, topic_id=asked.topic_id, partitions=tuple(partitions)
+                )
             )
-        )
     return FetchResponse(responses=tuple(topics))
+
+
+def _refuse(partition: Partition, fault: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=partition, error_code=fault, high_watermark=Offset(-1))
 
 
 def _partition(
@@ -105,9 +116,16 @@ def _partition(
         high_watermark=read.end_offset,
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.start_offset,
-        aborted_transactions=_aborted(read) if is_committed_only else None,
+        diverging_epoch=_diverging(read),
+        aborted_transactions=_aborted(read) if is_committed_only and not error else None,
         records=read.records,
     )
+
+
+def _diverging(read: Read) -> EpochEndOffset:
+    if not read.has_diverged:
+        return EpochEndOffset()
+    return EpochEndOffset(epoch=LEADER_EPOCH, end_offset=read.end_offset)
 
 
 def _aborted(read: Read) -> tuple[AbortedTransaction, ...]:

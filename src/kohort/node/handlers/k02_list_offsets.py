@@ -10,7 +10,7 @@ from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
 from kohort.node.request import Request
 from kohort.node.topics import find_epoch_fault
-from kohort.types import ErrorCode, Millis, Offset, Topic
+from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -39,15 +39,18 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
     counts = Counter(
         (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
     )
-    topics = []
+    found: dict[Topic, dict[Partition, ListOffsetsPartitionResponse]] = {}
     for topic in body.topics:
-        partitions = []
+        partitions = found.setdefault(topic.name, {})
         for asked in topic.partitions:
             if counts[topic.name, asked.partition_index] > 1:
-                partitions.append(_refuse(asked, ErrorCode.INVALID_REQUEST))
+                partitions[asked.partition_index] = _refuse(asked, ErrorCode.INVALID_REQUEST)
             else:
-                partitions.append(_find(broker, topic.name, asked, request))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+                partitions[asked.partition_index] = _find(broker, topic.name, asked, request)
+    topics = (
+        ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
+        for name, partitions in found.items()
+    )
     request.answer(ListOffsetsResponse(topics=tuple(topics)))
 
 

@@ -22,6 +22,10 @@ from kohort.wire.api.k03_metadata import (
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
     body: MetadataRequest = request.body
+    if 10 <= request.version < 12 and any(_is_by_id(each) for each in body.topics or ()):
+        # Ids came two versions before they could be asked for.
+        request.answer(_refuse(body.topics or ()))
+        return
     is_asked = body.include_cluster_authorized_operations
     request.answer(
         MetadataResponse(
@@ -47,19 +51,28 @@ def _topics(
         for topic in broker.topics.all():
             yield _topic(broker, topic, operations)
         return
-    if version < 12 and any(_is_by_id(each) for each in asked):
-        for each in asked:
-            yield MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=each.name or Topic("")
-            )
-        return
     may_create = body.allow_auto_topic_creation and broker.settings["auto.create.topics.enable"]
     if any(each.topic_id != ZERO_UUID for each in asked):
         # Where one topic goes by its id, names are not looked at: as in Kafka.
         yield from _topics_by_id(broker, asked, operations)
         return
+    # DEVIATION: Kafka fails over a topic with neither name nor id; here it is no name for a topic.
     for name in dict.fromkeys(each.name or Topic("") for each in asked):
         yield _topic_by_name(broker, name, operations, now, may_create=may_create)
+
+
+def _refuse(asked: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+    """Nothing but the error is told then, not even which brokers there are."""
+    return MetadataResponse(
+        topics=tuple(
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST,
+                name=each.name or Topic(""),
+                topic_id=each.topic_id,
+            )
+            for each in asked
+        )
+    )
 
 
 def _is_by_id(asked: MetadataRequestTopic) -> bool:
@@ -104,7 +117,8 @@ def _find_or_create(
     if not may_create:
         return missing_error(name)
     try:
-        # Kafka says that it does not exist while its controller makes it; here it is made.
+        # DEVIATION: Kafka says that it does not exist while its controller makes it, and for ever
+        # where names collide. Here it is made at once, or refused with the reason.
         return broker.topics.create_on_demand(name, now)
     except (Refused, StorageError) as error:
         return error.code

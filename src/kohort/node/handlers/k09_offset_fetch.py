@@ -1,15 +1,17 @@
 """OffsetFetch: one group before version 8, many since; each group is one question."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
+from typing import Final
 
 from kohort.coordinator.commands import FetchOffsets, TopicPartitions
 from kohort.coordinator.replies import FetchedOffset, OffsetsFetched, Refused, Reply
 from kohort.node.broker import Broker
 from kohort.node.gathering import gather
 from kohort.node.request import Request
-from kohort.types import ErrorCode, GroupId, Millis, Offset, Topic, Uuid
+from kohort.node.topics import find_epoch_fault
+from kohort.types import ZERO_UUID, ErrorCode, Millis, Offset, Topic, Uuid
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -21,6 +23,8 @@ from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+
+_NO_EPOCH: Final = -1
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
@@ -77,7 +81,11 @@ def _fetch(
         topics = tuple(known)
 
     def deliver(reply: Reply) -> None:
-        collect(_respond_group(broker, asked.group_id, reply, strangers, by_id=by_id))
+        if isinstance(reply, Refused):
+            collect(OffsetFetchResponseGroup(group_id=asked.group_id, error_code=reply.error))
+            return
+        found = _topics(broker, reply, topics, by_id=by_id)
+        collect(OffsetFetchResponseGroup(group_id=asked.group_id, topics=(*found, *strangers)))
 
     command = FetchOffsets(
         ticket=broker.groups.issue(deliver),
@@ -88,33 +96,24 @@ def _fetch(
     broker.groups.submit(command, now)
 
 
-def _respond_group(
-    broker: Broker,
-    group_id: GroupId,
-    reply: Reply,
-    strangers: list[OffsetFetchResponseTopics],
-    *,
-    by_id: bool,
-) -> OffsetFetchResponseGroup:
-    match reply:
-        case Refused():
-            return OffsetFetchResponseGroup(group_id=group_id, error_code=reply.error)
-        case OffsetsFetched():
-            topics = [
-                _respond_topic(broker, name, list(offsets), by_id=by_id)
-                for name, offsets in groupby(reply.offsets, key=lambda each: each.topic)
-            ]
-            return OffsetFetchResponseGroup(group_id=group_id, topics=(*topics, *strangers))
-        case _:
-            raise AssertionError(f"an offset fetch cannot be answered with {reply}")
+def _topics(
+    broker: Broker, reply: Reply, asked: tuple[TopicPartitions, ...] | None, *, by_id: bool
+) -> Iterator[OffsetFetchResponseTopics]:
+    """What was found, as it was asked for: a topic without partitions has an answer too."""
+    assert isinstance(reply, OffsetsFetched), f"an offset fetch cannot be answered with {reply}"
+    if asked is None:
+        for name, offsets in groupby(reply.offsets, key=lambda each: each.topic):
+            topic_id = (broker.topics.id_of(name) if by_id else None) or ZERO_UUID
+            yield _topic(name, topic_id, offsets)
+        return
+    found = iter(reply.offsets)
+    for topic in asked:
+        yield _topic(topic.topic, topic.topic_id, islice(found, len(topic.partitions)))
 
 
-def _respond_topic(
-    broker: Broker, name: Topic, offsets: list[FetchedOffset], *, by_id: bool
+def _topic(
+    name: Topic, topic_id: Uuid, offsets: Iterable[FetchedOffset]
 ) -> OffsetFetchResponseTopics:
-    topic_id: Uuid = offsets[0].topic_id
-    if by_id:
-        topic_id = broker.topics.id_of(name) or topic_id
     return OffsetFetchResponseTopics(
         name=name,
         topic_id=topic_id,
@@ -122,13 +121,19 @@ def _respond_topic(
             OffsetFetchResponsePartitions(
                 partition_index=each.partition,
                 committed_offset=each.offset,
-                committed_leader_epoch=each.leader_epoch,
+                committed_leader_epoch=_known_epoch(each.leader_epoch),
                 metadata=each.metadata,
                 error_code=each.error,
             )
             for each in offsets
         ),
     )
+
+
+def _known_epoch(leader_epoch: int) -> int:
+    # DEVIATION: Kafka tells any epoch that was committed. One that no leader here has had came from
+    # another Kafka with the offset, and a Java consumer would wait for such a leader for ever.
+    return _NO_EPOCH if find_epoch_fault(leader_epoch) else leader_epoch
 
 
 def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:

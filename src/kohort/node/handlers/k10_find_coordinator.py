@@ -9,7 +9,7 @@ from kohort.wire.api.k10_find_coordinator import (
     FindCoordinatorResponse,
 )
 
-_GROUP, _TRANSACTION = range(2)
+_GROUP, _TRANSACTION, _SHARE = range(3)
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
@@ -23,7 +23,8 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
     request.answer(
         FindCoordinatorResponse(
             error_code=only.error_code,
-            error_message=only.error_message,
+            # Until version 3 Kafka always has a word for it, be it that there is no error.
+            error_message=only.error_message or ErrorCode(only.error_code).name,
             node_id=only.node_id,
             host=only.host,
             port=only.port,
@@ -32,24 +33,22 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
 
 
 def _find(broker: Broker, key: str, key_type: int) -> Coordinator:
-    if key_type != _GROUP:
-        # DEVIATION: there is no transaction or share coordinator here; clients take this error
-        # for final, where any milder one would have them ask for ever.
-        error = ErrorCode.INVALID_REQUEST
-        if key_type == _TRANSACTION:
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if key_type == _GROUP:
         return Coordinator(
             key=key,
-            node_id=BrokerId(-1),
-            port=-1,
-            error_code=error,
-            error_message="only groups are coordinated here",
+            node_id=broker.node_id,
+            host=broker.address.host,
+            port=broker.address.port,
+            error_code=ErrorCode.NONE,
         )
+    error, reason = ErrorCode.INVALID_REQUEST, ""
+    if key_type == _TRANSACTION:
+        # DEVIATION: there is no transaction or share coordinator here; clients take this error
+        # for final, where any milder one would have them ask for ever.
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        reason = "only groups are coordinated here"
+    elif key_type != _SHARE:
+        reason = f"nothing of kind {key_type} is coordinated"
     return Coordinator(
-        key=key,
-        node_id=broker.node_id,
-        host=broker.address.host,
-        port=broker.address.port,
-        error_code=ErrorCode.NONE,
-        error_message="",
+        key=key, node_id=BrokerId(-1), port=-1, error_code=error, error_message=reason
     )

@@ -1,7 +1,6 @@
 """JoinGroup: becomes a command whose ticket may stay parked for the whole join phase."""
 
 from typing import Any
-from uuid import uuid4
 
 from kohort.coordinator.commands import JoinGroup, Protocol
 from kohort.coordinator.replies import Joined, Refused
@@ -17,12 +16,14 @@ from kohort.wire.api.k11_join_group import (
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
     body: JoinGroupRequest = request.body
-    name = body.group_instance_id or request.client_id
+    # An instance may have an empty name, and is one all the same.
+    instance_id = body.group_instance_id
+    name = request.client_id if instance_id is None else instance_id
     command = JoinGroup(
         ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, request.version))),
         group_id=body.group_id,
         member_id=body.member_id,
-        fresh_member_id=MemberId(f"{name}-{uuid4()}"),
+        fresh_member_id=MemberId(f"{name}-{broker.fresh_uuid()}"),
         instance_id=body.group_instance_id,
         client_id=request.client_id,
         client_host=request.client_host,

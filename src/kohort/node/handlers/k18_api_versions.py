@@ -34,7 +34,8 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
     if request.version >= 3 and not _is_named(body):
         request.answer(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
         return
-    # No features: there is no metadata version or cluster-wide switch that a client could use.
+    # DEVIATION: there are no features, as there is no metadata version and no cluster-wide switch
+    # that a client could use.
     request.answer(ApiVersionsResponse(api_keys=_TABLE))
 
 

@@ -8,7 +8,7 @@ from kohort.node.described import describe_topic
 from kohort.node.placement import check_replicas, check_replication
 from kohort.node.request import Request
 from kohort.node.topics import NewTopic, check_count, check_single
-from kohort.types import ZERO_UUID, ErrorCode, Millis, Uuid
+from kohort.types import ErrorCode, Millis, Uuid
 from kohort.wire.api.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -26,7 +26,8 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
         try:
             check_single(topic.name, counts[topic.name])
             new = _new_topic(broker, topic)
-            topic_id = ZERO_UUID
+            # Even a topic that is only tried is told an id, which nobody will hear of again.
+            topic_id = broker.topics.fresh_id()
             if not body.validate_only:
                 topic_id = broker.topics.create(new, now).topic_id
         except (Refused, StorageError) as error:

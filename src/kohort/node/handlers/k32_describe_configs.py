@@ -1,7 +1,4 @@
-"""DescribeConfigs: the settings of topics and of this node.
-
-DEVIATION: groups, client metrics and loggers have no settings here that could be described.
-"""
+"""DescribeConfigs: the settings of topics and of this node."""
 
 from kohort.log.errors import Refused
 from kohort.log.names import check_topic_name
@@ -39,14 +36,13 @@ def _describe(
     except Refused as refusal:
         return DescribeConfigsResult(
             error_code=refusal.code,
-            error_message=refusal.reason or None,
+            error_message=refusal.reason,
             resource_type=kind,
             resource_name=name,
         )
     wanted = resource.configuration_keys
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
-        error_message=None,
         resource_type=kind,
         resource_name=name,
         configs=tuple(
@@ -65,6 +61,7 @@ def _find(broker: Broker, kind: int, name: str) -> list[Described]:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return describe_topic(topic.settings, broker.settings)
     if kind != _NODE:
+        # DEVIATION: groups, client metrics and loggers have no settings here to be described.
         raise Refused(ErrorCode.INVALID_REQUEST, f"nothing is known of resource type {kind}")
     if not name:
         # What all nodes share and can be changed while they run: nothing.

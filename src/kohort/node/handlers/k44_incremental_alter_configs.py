@@ -1,12 +1,10 @@
-"""IncrementalAlterConfigs: a topic's own settings change one by one, all of a request or none.
-
-DEVIATION: only topics can be changed; this node's settings are those it was started with.
-"""
+"""IncrementalAlterConfigs: a topic's own settings change one by one, all of a request or none."""
 
 from collections import Counter
 from typing import Final
 
 from kohort.log.errors import Refused, StorageError
+from kohort.log.names import check_topic_name
 from kohort.log.settings_table import SETTINGS, Kind
 from kohort.node.broker import Broker
 from kohort.node.described import describe_topic
@@ -55,15 +53,20 @@ def _check(broker: Broker, resource: AlterConfigsResource) -> dict[str, str]:
     """The overrides a topic would have afterwards; Refused where it cannot have them."""
     _check_form(resource)
     if resource.resource_type == _NODE:
+        # DEVIATION: only topics can be changed; this node's settings are those it was started with.
         names = ", ".join(config.name for config in resource.configs)
         reason = f"cannot be changed while the node runs: {names}"
         raise Refused(ErrorCode.INVALID_REQUEST, reason)
     if resource.resource_type != _TOPIC:
         reason = f"nothing is known of resource type {resource.resource_type}"
         raise Refused(ErrorCode.INVALID_REQUEST, reason)
+    if not resource.resource_name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "there are no settings of all topics at once")
+    check_topic_name(resource.resource_name)
     topic = broker.topics.find(Topic(resource.resource_name))
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        reason = f"topic {resource.resource_name} does not exist"
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
     described = {each.name: each.value for each in describe_topic(topic.settings, broker.settings)}
     overrides = dict(topic.settings)
     for config in resource.configs:
@@ -77,6 +80,7 @@ def _check_form(resource: AlterConfigsResource) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, "a setting may appear only once")
     for config in resource.configs:
         if config.config_operation not in _OPERATIONS:
+            # DEVIATION: over an operation that does not exist Kafka fails as over its own fault.
             reason = f"{config.name}: there is no operation {config.config_operation}"
             raise Refused(ErrorCode.INVALID_REQUEST, reason)
         if config.config_operation != _DELETE and config.value is None:

@@ -52,17 +52,17 @@ def _topics(
     broker: Broker, body: OffsetDeleteRequest, errors: Iterator[ErrorCode]
 ) -> Iterator[OffsetDeleteResponseTopic]:
     for topic in body.topics:
-        yield OffsetDeleteResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                OffsetDeleteResponsePartition(
-                    partition_index=each.partition_index,
-                    error_code=(
-                        next(errors)
-                        if broker.topics.has(topic.name, each.partition_index)
-                        else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    ),
-                )
-                for each in topic.partitions
-            ),
+        partitions = tuple(
+            OffsetDeleteResponsePartition(
+                partition_index=each.partition_index,
+                error_code=(
+                    next(errors)
+                    if broker.topics.has(topic.name, each.partition_index)
+                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ),
+            )
+            for each in topic.partitions
         )
+        # Kafka says nothing of a topic of which no partition was named.
+        if partitions:
+            yield OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)

@@ -18,6 +18,8 @@ from kohort.wire.api.k75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
+_BAD_CURSOR: Final = ErrorCode.INVALID_REQUEST
+
 _PAGE_MAX: Final = 2000
 """Partitions in one answer; protects memory. Kafka's max.request.partition.size.limit."""
 
@@ -28,7 +30,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
     if names is None:
         request.answer(
             DescribeTopicPartitionsResponse(
-                topics=tuple(_refused(t.name, ErrorCode.INVALID_REQUEST) for t in body.topics)
+                topics=tuple(_refused(t.name, _BAD_CURSOR) for t in body.topics)
             )
         )
     else:
@@ -62,6 +64,7 @@ def _page(
             return _with_more(topics, name, first)
         topic = broker.topics.find(name)
         if topic is None:
+            # DEVIATION: over an empty name Kafka fails as over its own fault.
             topics.append(_refused(name, missing_error(name)))
             continue
         end = Partition(min(topic.partition_count, first + left))
@@ -108,5 +111,5 @@ def _refused(name: Topic, error: ErrorCode) -> DescribeTopicPartitionsResponseTo
         name=name,
         error_code=error,
         is_internal=is_internal(name),
-        topic_authorized_operations=NOT_ASKED,
+        topic_authorized_operations=NOT_ASKED if error is _BAD_CURSOR else TOPIC_OPERATIONS,
     )

@@ -36,6 +36,7 @@ FILES: Final = (
     "k26_end_txn",
     "k28_txn_offset_commit",
     "k32_describe_configs",
+    "k35_describe_log_dirs",
     "k36_sasl_authenticate",
     "k37_create_partitions",
     "k42_delete_groups",
