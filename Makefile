@@ -1,6 +1,6 @@
 # The few words of this project. `make` alone explains them.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench soak clean
+.PHONY: help setup run test check bench soak kafka clean
 
 help: ## Say what can be said here.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +22,9 @@ bench: setup ## Run every benchmark. ARGS are for each of them.
 
 soak: setup ## Kill a node a thousand times, and look what is left. KILLS, and ARGS such as --seed.
 	@scripts/soak $(ARGS)
+
+kafka: setup ## Start an Apache Kafka beside us and print its address. Ctrl-C ends it.
+	@scripts/kafka $(ARGS)
 
 clean: ## Remove everything that setup and the tools have made.
 	@rm -rf .venv .venv.lock .hypothesis .*_cache build dist

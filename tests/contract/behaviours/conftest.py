@@ -1,0 +1,88 @@
+"""Every behaviour on every broker with every library; see claims.py for those that lack it."""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.brokers import BROKERS, Brokers
+from tests.contract.claims import find_claim
+from tests.contract.cluster import Cluster
+from tests.contract.libraries import every_library
+from tests.contract.matrix import Matrix
+from tests.contract.side_by_side import SideBySide, is_cell
+
+RUNNER = pytest.StashKey[SideBySide]()
+MATRIX = pytest.StashKey[Matrix]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrix", type=Path, help="write down here what the tests have shown")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*features): what a library may lack")
+    config.addinivalue_line("markers", "differs(reason, ...): what Kohort lacks")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "library" in metafunc.fixturenames:
+        metafunc.parametrize("library", every_library(), ids=lambda library: library.name)
+    metafunc.parametrize("cluster", BROKERS, indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    cells = [item for item in items if is_cell(item)]
+    for item in cells:
+        claim = find_claim(item)
+        if claim.raises is not None:
+            mark = pytest.mark.xfail(reason=claim.reason, raises=claim.raises, strict=True)
+            item.add_marker(mark)
+    config.stash[MATRIX] = Matrix(cells)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if is_cell(item):
+        item.config.stash[MATRIX].note(item, report)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    path: Path | None = config.getoption("--matrix", default=None)
+    if path is None:
+        return
+    matrix, libraries = config.stash[MATRIX], every_library()
+    if config.getoption("--collect-only"):
+        path.write_text(matrix.page_as_claimed(libraries), "utf-8")
+    elif matrix.missing:
+        raise pytest.UsageError(f"{path} is not written: {matrix.missing} cells were not shown")
+    else:
+        path.write_text(matrix.page_as_shown(libraries), "utf-8")
+
+
+@pytest.fixture(scope="session")
+def brokers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Brokers]:
+    brokers = Brokers(tmp_path_factory.mktemp("contract"))
+    runner = SideBySide(brokers)
+    request.session.stash[RUNNER] = runner
+    yield brokers
+    runner.close()
+    brokers.stop()
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, brokers: Brokers) -> Cluster:
+    return brokers.get(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
+    pyfuncitem.session.stash[RUNNER].call(pyfuncitem)
+    return True

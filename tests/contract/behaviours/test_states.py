@@ -1,0 +1,118 @@
+"""Commits in every state of a group, by bare requests: no library lets one choose the state."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kohort.types import ErrorCode, Generation, GroupId, MemberId, Offset, Partition, Topic
+from kohort.wire.api.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from tests.contract.cluster import Cluster
+from tests.node.calling import Caller, Membership, join_alone, join_request
+from tests.waiting import wait_until
+
+NOBODY = Membership(GroupId(""), MemberId(""), Generation(-1))
+
+
+@contextmanager
+def member_of(cluster: Cluster, group: str) -> Iterator[tuple[Caller, Membership]]:
+    with cluster.call() as caller:
+        yield caller, join_alone(caller, group)
+
+
+def commit(cluster: Cluster, group: str, topic: str, by: Membership = NOBODY) -> str:
+    """What is answered to a commit by a member, or by nobody in particular."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=Partition(0), committed_offset=Offset(1), committed_metadata=None
+    )
+    asked = OffsetCommitRequest(
+        group_id=GroupId(group),
+        generation_id_or_member_epoch=by.generation,
+        member_id=by.member_id,
+        topics=(OffsetCommitRequestTopic(name=Topic(topic), partitions=(partition,)),),
+    )
+    with cluster.call() as caller:
+        ((answer,),) = [each.partitions for each in caller.ask(asked, 8).topics]
+    return ErrorCode(answer.error_code).name
+
+
+def wait_for_state(cluster: Cluster, group: str, state: str) -> None:
+    wait_until(lambda: cluster.describe(group).group_state == state, 20, state)
+
+
+def test_a_commit_makes_a_group_that_is_not_there(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+
+    assert commit(cluster, group, topic) == "NONE"
+
+    assert cluster.groups()[group] == "Empty"
+
+
+def test_a_member_cannot_commit_for_a_group_that_is_not_there(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    stranger = Membership(GroupId(group), MemberId("stranger"), Generation(3))
+
+    assert commit(cluster, group, topic, stranger) == "ILLEGAL_GENERATION"
+
+
+def test_anyone_may_commit_for_an_empty_group(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    with member_of(cluster, group) as (caller, member):
+        leaving = LeaveGroupRequest(
+            group_id=GroupId(group), members=(MemberIdentity(member_id=member.member_id),)
+        )
+        assert caller.ask(leaving, 4).error_code == 0
+        assert commit(cluster, group, topic) == "NONE"
+
+        assert commit(cluster, group, topic, member) == "UNKNOWN_MEMBER_ID"
+
+
+def test_only_members_commit_for_a_stable_group(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    with member_of(cluster, group) as (_, member):
+        assert cluster.describe(group).group_state == "Stable"
+
+        assert commit(cluster, group, topic, member) == "NONE"
+        assert commit(cluster, group, topic) == "UNKNOWN_MEMBER_ID"
+
+
+def test_a_commit_of_another_generation_is_refused(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    with member_of(cluster, group) as (_, member):
+        older = Membership(member.group_id, member.member_id, Generation(member.generation - 1))
+        newer = Membership(member.group_id, member.member_id, Generation(member.generation + 1))
+
+        assert commit(cluster, group, topic, older) == "ILLEGAL_GENERATION"
+        assert commit(cluster, group, topic, newer) == "ILLEGAL_GENERATION"
+
+
+def test_members_commit_while_a_rebalance_is_prepared(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    with member_of(cluster, group) as (_, member), cluster.call() as other:
+        told = other.ask(join_request(group), 9)
+        other.send(join_request(group, told.member_id), 9)
+        wait_for_state(cluster, group, "PreparingRebalance")
+
+        assert commit(cluster, group, topic, member) == "NONE"
+
+
+def test_nobody_commits_while_assignments_are_awaited(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.name_group()
+    with cluster.call() as caller:
+        told = caller.ask(join_request(group), 9)
+        joined = caller.ask(join_request(group, told.member_id), 9)
+        member = Membership(GroupId(group), joined.member_id, joined.generation_id)
+        wait_for_state(cluster, group, "CompletingRebalance")
+
+        assert commit(cluster, group, topic, member) == "REBALANCE_IN_PROGRESS"
+
+
+def test_nobody_commits_for_a_topic_that_is_not_there(cluster: Cluster) -> None:
+    group = cluster.name_group()
+
+    found = commit(cluster, group, cluster.name_topic())
+
+    assert found == "UNKNOWN_TOPIC_OR_PARTITION"

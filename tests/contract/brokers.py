@@ -1,0 +1,95 @@
+"""The brokers that keep the contract: Kohort in this process, Kohort beside it, Apache Kafka.
+
+Each is started when it is first asked for, and then shared by everything that runs.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import kohort
+from tests.apache.cluster import Kafka
+from tests.apache.unavailable import Unavailable, skip
+from tests.contract.cluster import Cluster
+from tests.node.serving import Served
+
+IN_PROCESS = "Kohort in process"
+SERVED = "Kohort served"
+APACHE = "Apache Kafka"
+
+BROKERS = (IN_PROCESS, SERVED, APACHE)
+
+KOHORT_SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 500,
+    "offsets.retention.check.interval.ms": 200,
+    "log.retention.check.interval.ms": 200,
+}
+
+APACHE_SETTINGS = {"offsets.retention.check.interval.ms": 200}
+"""Beside those that every Apache Kafka has here."""
+
+
+class Brokers:
+    """Those that were asked for, until all are stopped."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._stack = ExitStack()
+        self._started: dict[str, Cluster] = {}
+        self._missing: dict[str, Unavailable] = {}
+        self._locks = {name: threading.Lock() for name in BROKERS}
+
+    def get(self, name: str) -> Cluster:
+        """Skips where it cannot be had."""
+        with self._locks[name]:
+            if name not in self._started and name not in self._missing:
+                self._start(name)
+        if name in self._missing:
+            skip(self._missing[name])
+        return self._started[name]
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    def _start(self, name: str) -> None:
+        folder = self._directory / name.replace(" ", "-").lower()
+        folder.mkdir()
+        try:
+            bootstrap_servers = self._stack.enter_context(_STARTS[name](folder))
+        except Unavailable as reason:
+            self._missing[name] = reason
+            return
+        cluster = Cluster(name=name, bootstrap_servers=bootstrap_servers)
+        cluster.wait()
+        self._started[name] = cluster
+
+
+@contextmanager
+def _in_process(folder: Path) -> Iterator[str]:
+    with kohort.Node(settings=KOHORT_SETTINGS, data=folder) as node:
+        yield node.bootstrap_servers
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    with Served(folder, KOHORT_SETTINGS) as served:
+        yield served.bootstrap_servers
+        served.terminate()
+        # It keeps everything of a thousand topics before it goes.
+        assert served.wait(120) == 0
+        assert "Traceback" not in served.journal
+
+
+@contextmanager
+def _apache(folder: Path) -> Iterator[str]:
+    with Kafka(folder, APACHE_SETTINGS) as kafka:
+        yield kafka.bootstrap_servers
+
+
+_STARTS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    IN_PROCESS: _in_process,
+    SERVED: _served,
+    APACHE: _apache,
+}
