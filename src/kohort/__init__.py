@@ -3,11 +3,33 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kohort.client import errors
+    from kohort.client.consumer import Consumer
+    from kohort.client.events import Position
+    from kohort.client.listener import ConsumerRebalanceListener
+    from kohort.client.records import ConsumerRecord
+    from kohort.client.topic_partition import TopicPartition
     from kohort.node.embedded import Node
 
-__all__ = ["Node"]
+__all__ = [
+    "Consumer",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "Node",
+    "Position",
+    "TopicPartition",
+    "errors",
+]
 
-_HOMES = {"Node": "kohort.node.embedded"}
+_HOMES = {
+    "Consumer": "kohort.client.consumer",
+    "ConsumerRebalanceListener": "kohort.client.listener",
+    "ConsumerRecord": "kohort.client.records",
+    "Node": "kohort.node.embedded",
+    "Position": "kohort.client.events",
+    "TopicPartition": "kohort.client.topic_partition",
+    "errors": "kohort.client.errors",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +38,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415  # for the same reason
 
-    return getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    return home if _HOMES[name].endswith(f".{name}") else getattr(home, name)

@@ -1,0 +1,23 @@
+"""One node for all tests of the consumer; each has topics and groups of its own.
+
+With KOHORT_CLUSTER=HOST:PORT they ask another broker, such as the one that `make kafka` starts with
+`--set auto.create.topics.enable=false`.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import kohort
+from tests.client.clusters import SETTINGS, Cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    given = os.environ.get("KOHORT_CLUSTER")
+    if given:
+        yield Cluster(bootstrap_servers=given)
+        return
+    with kohort.Node(settings=SETTINGS) as node:
+        yield Cluster(bootstrap_servers=node.bootstrap_servers)
