@@ -26,7 +26,7 @@ def find_deviations(text: str) -> list[str]:
     found = []
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        match = re.search(rf"#\s*{_MARK}\s*(.*)", line)
+        match = re.search(rf"#.*?{_MARK}\s*(.*)", line)
         if match is None:
             continue
         sentence = [match[1]]

@@ -16,5 +16,9 @@ def test_a_deviation_may_run_over_several_lines() -> None:
     assert find_deviations(guilty) == ["Kafka does this; we do that."]
 
 
+def test_a_deviation_may_begin_within_a_line() -> None:
+    assert find_deviations("# It is so. DEVIATION: Kafka does that.\n") == ["Kafka does that."]
+
+
 def test_ordinary_comments_are_no_deviations() -> None:
     assert find_deviations("# an explanation\nx = 1  # another\n") == []
