@@ -2,9 +2,7 @@
 
 import io
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
-import cramjam
 from crc32c import crc32c
 from hypothesis import strategies as st
 from kafka import codec as kafka_codec
@@ -17,13 +15,6 @@ from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
 from kohort.types import Millis, Offset, ProducerEpoch, ProducerId
 from kohort.wire.batch import Codec, Header, NewBatch, NewRecord, Record, encode
-
-# kafka-python frames snappy itself but leaves the blocks to a library that need not be there.
-if kafka_codec.snappy is None:
-    kafka_codec.snappy = SimpleNamespace(
-        compress=lambda data: bytes(cramjam.snappy.compress_raw(data)),
-        decompress=lambda data: bytes(cramjam.snappy.decompress_raw(data)),
-    )
 
 COMPRESS_WITH_KAFKA_PYTHON = {
     Codec.GZIP: kafka_codec.gzip_encode,
