@@ -257,6 +257,48 @@ def test_indexes_that_make_no_sense_are_made_again(
             assert found.offset == offset
 
 
+def test_a_segment_that_was_sealed_and_never_synced_may_be_torn_and_lack_its_indexes() -> None:
+    disk = ForgetfulDisk()
+    log = get_log(open_catalog(disk), SMALL_SEGMENTS)
+    for number in range(30):
+        log.append(numbered_batch(number), NOW)
+    disk.kill()
+    content = disk.content(FIRST)
+    content[-SIZE:] = bytes(SIZE)
+    kept = len(content) // SIZE - 1
+    for ending in (".index", ".timeindex"):
+        disk.remove(FIRST.replace(".log", ending))
+
+    with opened(disk) as log:
+        assert log.end_offset == kept
+        assert offsets(read_all(log)) == [*range(kept)]
+
+
+def test_indexes_written_after_the_last_checkpoint_are_not_believed() -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, SMALL_SEGMENTS)
+    number = 0
+    # Everything is synced and noted just before the segment is sealed.
+    while len([name for name in disk.list(DIRECTORY) if name.endswith(".log")]) == 1:
+        for each in catalog.take_unsynced():
+            each.sync()
+        catalog.clean(NOW)
+        log.append(numbered_batch(number), NOW)
+        number += 1
+    for each in catalog.take_unsynced():
+        each.sync()
+    disk.kill()
+    times = disk.content(FIRST.replace(".log", ".timeindex"))
+    times[:] = bytes(12)
+
+    with opened(disk) as log:
+        log.clean(NOW)
+
+        assert log.start_offset == 0
+        assert offsets(read_all(log)) == [*range(number)]
+
+
 def test_leftovers_without_a_log_are_removed(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         log.append(numbered_batch(0), NOW)

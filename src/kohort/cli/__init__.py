@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli import decode, demo, serve
+from kohort.cli import decode, demo, serve, simulate
 
 app = typer.Typer(
     help="Kafka's consumer-group system in Python.",
@@ -44,4 +44,5 @@ def main(
 
 app.command("serve")(serve.run)
 app.command("demo")(demo.run)
+app.command("simulate")(simulate.run)
 app.add_typer(decode.app)

@@ -1,0 +1,28 @@
+"""The node's journal belongs to the trace here, and to nobody's terminal."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_LOGGER = logging.getLogger("kohort")
+
+
+class _Handler(logging.Handler):
+    def __init__(self, write: Callable[[str], None]) -> None:
+        super().__init__()
+        self._write = write
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._write(record.getMessage())
+
+
+@contextmanager
+def listening(write: Callable[[str], None]) -> Iterator[None]:
+    handlers, level, propagates = _LOGGER.handlers, _LOGGER.level, _LOGGER.propagate
+    _LOGGER.handlers, _LOGGER.propagate = [_Handler(write)], False
+    _LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _LOGGER.handlers, _LOGGER.propagate = handlers, propagates
+        _LOGGER.setLevel(level)
