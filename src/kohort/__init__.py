@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kohort.client import errors
     from kohort.client.consumer import Consumer
-    from kohort.client.events import Position
+    from kohort.client.fetching.records import ConsumerRecord
     from kohort.client.listener import ConsumerRebalanceListener
-    from kohort.client.records import ConsumerRecord
+    from kohort.client.member.events import Position
     from kohort.client.topic_partition import TopicPartition
     from kohort.node.embedded import Node
 
@@ -24,9 +24,9 @@ __all__ = [
 _HOMES = {
     "Consumer": "kohort.client.consumer",
     "ConsumerRebalanceListener": "kohort.client.listener",
-    "ConsumerRecord": "kohort.client.records",
+    "ConsumerRecord": "kohort.client.fetching.records",
     "Node": "kohort.node.embedded",
-    "Position": "kohort.client.events",
+    "Position": "kohort.client.member.events",
     "TopicPartition": "kohort.client.topic_partition",
     "errors": "kohort.client.errors",
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kohort.client.parcel import Opening, Parcel, Place
+from kohort.client.fetching.parcel import Opening, Parcel, Place
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis, Offset, Partition, ProducerEpoch, ProducerId, Topic
 from kohort.wire.api.k01_fetch import AbortedTransaction

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 import kohort
 from kohort.client.consumer import Consumer
-from kohort.client.records import ConsumerRecord
+from kohort.client.fetching.records import ConsumerRecord
 from kohort.client.topic_partition import TopicPartition
 from kohort.node.broker import Address
 from kohort.types import Millis, Offset, Partition, Topic

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from kohort.client.consumer import Consumer
+from kohort.client.fetching.records import ConsumerRecord
 from kohort.client.listener import ConsumerRebalanceListener
-from kohort.client.records import ConsumerRecord
 from kohort.client.topic_partition import TopicPartition
 from tests.client.clusters import Cluster, Written, at, flat
 from tests.waiting import wait_until

@@ -3,10 +3,10 @@
 from typing import Any
 
 from kohort.client.agent import Agent
+from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.subscription import PartitionState, Wish
+from kohort.client.network.requests import Answer, Request
 from kohort.client.options import read_options
-from kohort.client.parcel import Place
-from kohort.client.requests import Answer, Request
-from kohort.client.subscription import PartitionState, Wish
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import BrokerId, Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.api.k01_fetch import (

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kohort.client.errors import BrokerRefused, ConsumerError, GroupRefused
-from kohort.client.events import Position
-from kohort.client.leading import flat, grouped
+from kohort.client.member.events import Position
+from kohort.client.member.leading import flat, grouped
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Generation, Offset, Partition, Topic
 from kohort.wire.embedded import Subscription, decode_subscription, encode_subscription

@@ -5,8 +5,8 @@ What has its usual value is left out: joins that may take 305s, and all else 30s
 
 from typing import Any, assert_never
 
-from kohort.client import effects
-from kohort.client.effects import Effect
+from kohort.client.member import effects
+from kohort.client.member.effects import Effect
 from kohort.client.rebalances import Rebalance
 from kohort.types import Millis
 from kohort.wire.api import (

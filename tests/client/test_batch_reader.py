@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.client.records import BatchReader, ConsumerRecord
+from kohort.client.fetching.records import BatchReader, ConsumerRecord
 from kohort.types import Millis, Offset
 from kohort.wire.batch import NewBatch, NewRecord, Record, decode, encode, encode_retained
 from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, peek, seal

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kohort.client.backoff import Backoff
-from kohort.client.cluster import Cluster
-from kohort.client.effects import Broker
 from kohort.client.errors import BrokerRefused
+from kohort.client.member.effects import Broker
+from kohort.client.network.cluster import Cluster
 from kohort.client.options import read_options
 from kohort.types import BrokerId, ErrorCode, Millis, Topic, Uuid
 from kohort.wire.api.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from kohort.client.errors import CommitFailed, ConsumerError, WrongUse
-from kohort.client.events import Position
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Offset
 from tests.client.clusters import Cluster, at, offsets, poll_until, read

@@ -3,9 +3,9 @@
 import pytest
 
 from kohort.client.errors import BadRecord, BrokerRefused, OffsetNotValid
-from kohort.client.events import Loss
-from kohort.client.parcel import Place
-from kohort.client.subscription import Stage as PartitionStage
+from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.subscription import Stage as PartitionStage
+from kohort.client.member.events import Loss
 from kohort.types import ZERO_UUID, ErrorCode, Offset, Topic
 from kohort.wire.api.k01_fetch import FetchRequest, FetchResponse
 from kohort.wire.api.k02_list_offsets import ListOffsetsRequest

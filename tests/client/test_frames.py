@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.client.frames import BadFrame, FrameBuffer
+from kohort.client.network.frames import BadFrame, FrameBuffer
 
 
 class Pieces:

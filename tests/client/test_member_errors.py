@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kohort.client.events import Answered
+from kohort.client.member.events import Answered
 from kohort.types import ErrorCode, MemberId
 from tests.client.tracing import Player
 from tests.client.translating import refusal_of

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from kohort.client.assignors import COOPERATIVE_STICKY, RANGE, RebalanceProtocol, Subscriber
-from kohort.client.effects import Effect, Failed, Send
 from kohort.client.errors import BadAssignment
-from kohort.client.events import Answered, Polled, Subscribed, TopicsSeen
-from kohort.client.leading import deal, read_assignment, read_subscribers, topics_of
-from kohort.client.member import Member, MemberSettings, MemberState
+from kohort.client.member.effects import Effect, Failed, Send
+from kohort.client.member.events import Answered, Polled, Subscribed, TopicsSeen
+from kohort.client.member.leading import deal, read_assignment, read_subscribers, topics_of
+from kohort.client.member.machine import Member, MemberSettings, MemberState
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Generation, GroupId, InstanceId, MemberId, Millis, Partition, Topic
 from kohort.wire.api.k11_join_group import JoinGroupResponse, JoinGroupResponseMember

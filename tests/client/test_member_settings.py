@@ -12,11 +12,11 @@ from kohort.client.assignors import (
     CooperativeSticky,
     RebalanceProtocol,
 )
-from kohort.client.effects import Failed
 from kohort.client.errors import BadOption, WrongUse
-from kohort.client.events import Subscribed
-from kohort.client.member import Member, MemberSettings, MemberState
-from kohort.client.member_settings import choose_protocol
+from kohort.client.member.effects import Failed
+from kohort.client.member.events import Subscribed
+from kohort.client.member.machine import Member, MemberSettings, MemberState
+from kohort.client.member.settings import choose_protocol
 from kohort.types import GroupId, Millis, Topic
 
 GOOD = MemberSettings(group_id=GroupId("g"), assignors=(RANGE,))

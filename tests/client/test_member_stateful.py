@@ -10,12 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kohort.client import effects, events
 from kohort.client.assignors import COOPERATIVE_STICKY, RANGE
-from kohort.client.effects import Change, Effect
-from kohort.client.events import Event, Loss, Position, Question, RequestNumber
-from kohort.client.leading import write_assignment
-from kohort.client.member import Member, MemberSettings, MemberState
+from kohort.client.member import effects, events
+from kohort.client.member.effects import Change, Effect
+from kohort.client.member.events import Event, Loss, Position, Question, RequestNumber
+from kohort.client.member.leading import write_assignment
+from kohort.client.member.machine import Member, MemberSettings, MemberState
 from kohort.client.rebalances import Ending
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import (

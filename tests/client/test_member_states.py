@@ -2,9 +2,9 @@
 
 import pytest
 
-from kohort.client import events
-from kohort.client.events import Event, Loss, Position, Question, RequestNumber
-from kohort.client.member import MemberState
+from kohort.client.member import events
+from kohort.client.member.events import Event, Loss, Position, Question, RequestNumber
+from kohort.client.member.machine import MemberState
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import ErrorCode, Offset, Partition, Topic
 from tests.client.tracing import Player

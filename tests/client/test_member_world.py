@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client.assignors import BUILT_IN, COOPERATIVE_STICKY, RANGE, STICKY, Assignor
-from kohort.client.effects import Change
 from kohort.client.errors import ConsumerError, Fenced
-from kohort.client.member import MemberSettings
+from kohort.client.member.effects import Change
+from kohort.client.member.machine import MemberSettings
 from kohort.client.rebalances import Ending
 from kohort.types import GroupId, InstanceId, Millis, Topic
 from tests.client.world import Program, World

@@ -3,7 +3,7 @@
 import pytest
 
 from kohort.client.errors import BadRecord, Undeserializable
-from kohort.client.parcel import Opening, Place
+from kohort.client.fetching.parcel import Opening, Place
 from kohort.types import Offset
 from kohort.wire.compression import Codec
 from kohort.wire.control import MarkerType

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from kohort.client.errors import OffsetNotValid, WrongUse
-from kohort.client.events import Position
-from kohort.client.parcel import Place
-from kohort.client.subscription import PartitionState, Stage, Subscription, Wish
+from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.subscription import PartitionState, Stage, Subscription, Wish
+from kohort.client.member.events import Position
 from kohort.types import Offset, Topic
 from tests.client.batches import batch, parcel
 from tests.client.fetching import partition

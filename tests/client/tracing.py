@@ -39,11 +39,11 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kohort.client import events
 from kohort.client.assignors import get_assignor
-from kohort.client.effects import Send
-from kohort.client.events import Event, Loss, Question
-from kohort.client.member import Member, MemberSettings
+from kohort.client.member import events
+from kohort.client.member.effects import Send
+from kohort.client.member.events import Event, Loss, Question
+from kohort.client.member.machine import Member, MemberSettings
 from kohort.types import GroupId, InstanceId, Millis, Topic
 from tests.client.answering import answer
 from tests.client.spelling import partitions, position, tell_partitions, tell_topics, topics

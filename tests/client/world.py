@@ -11,7 +11,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from kohort.client.effects import (
+from kohort.client.errors import ConsumerError
+from kohort.client.member.effects import (
     AutoCommitted,
     AwaitPoll,
     Broker,
@@ -27,8 +28,7 @@ from kohort.client.effects import (
     Told,
     WatchTopics,
 )
-from kohort.client.errors import ConsumerError
-from kohort.client.events import (
+from kohort.client.member.events import (
     Answered,
     CallbackReturned,
     Closed,
@@ -45,7 +45,7 @@ from kohort.client.events import (
     Unsubscribed,
     Woken,
 )
-from kohort.client.member import Member, MemberSettings, MemberState
+from kohort.client.member.machine import Member, MemberSettings, MemberState
 from kohort.client.rebalances import Rebalance
 from kohort.client.topic_partition import TopicPartition
 from kohort.coordinator.commands import Ticket, TimerFired

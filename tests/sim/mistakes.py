@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kohort.client import committing, handover, joining, leading, membership, rebalancing
-from kohort.client.effects import Change
-from kohort.client.membership import MemberState
+from kohort.client.member import committing, handover, joining, leading, membership, rebalancing
+from kohort.client.member.effects import Change
+from kohort.client.member.membership import MemberState
 from kohort.coordinator import group, machine, offsets
 from kohort.coordinator import membership as coordinator_membership
 from kohort.coordinator.group import Roster

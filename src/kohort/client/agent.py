@@ -12,8 +12,13 @@ from typing import Any, TypeAlias, assert_never
 
 from kohort.client import diary
 from kohort.client.backoff import Backoff
-from kohort.client.cluster import Cluster
-from kohort.client.effects import (
+from kohort.client.errors import ConsumerError, UnsupportedBroker
+from kohort.client.fetching.fetcher import Fetcher
+from kohort.client.fetching.lookups import Lookups
+from kohort.client.fetching.positions import OnCommitted, Positions
+from kohort.client.fetching.subscription import Subscription, Wish
+from kohort.client.history import History
+from kohort.client.member.effects import (
     AutoCommitted,
     AwaitPoll,
     Call,
@@ -28,8 +33,7 @@ from kohort.client.effects import (
     Told,
     WatchTopics,
 )
-from kohort.client.errors import ConsumerError, UnsupportedBroker
-from kohort.client.events import (
+from kohort.client.member.events import (
     Answered,
     Closed,
     CommitAsked,
@@ -46,16 +50,12 @@ from kohort.client.events import (
     Withdrawn,
     Woken,
 )
-from kohort.client.fetcher import Fetcher
-from kohort.client.history import History
-from kohort.client.lookups import Lookups
-from kohort.client.member import Member, MemberState
+from kohort.client.member.machine import Member, MemberState
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.post import Post
+from kohort.client.network.requests import Answer
 from kohort.client.options import Options, member_settings
-from kohort.client.positions import OnCommitted, Positions
-from kohort.client.post import Post
 from kohort.client.rebalances import Rebalance
-from kohort.client.requests import Answer
-from kohort.client.subscription import Subscription, Wish
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis, Topic
 

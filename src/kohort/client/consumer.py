@@ -16,12 +16,15 @@ from kohort.client import diary
 from kohort.client.agent import Agent
 from kohort.client.desk import CommitCallback, Desk
 from kohort.client.errors import WrongUse
-from kohort.client.events import Position, RejoinAsked, Unsubscribed
+from kohort.client.fetching.lookups import BEGINNING, END, FoundOffset
+from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.records import ConsumerRecord
+from kohort.client.fetching.subscription import Wish
 from kohort.client.handing import Handing
 from kohort.client.heartbeat import Heartbeat
 from kohort.client.listener import ConsumerRebalanceListener
-from kohort.client.lookups import BEGINNING, END, FoundOffset
-from kohort.client.member import MemberState
+from kohort.client.member.events import Position, RejoinAsked, Unsubscribed
+from kohort.client.member.machine import MemberState
 from kohort.client.naming import (
     Offsets,
     named_partitions,
@@ -30,11 +33,8 @@ from kohort.client.naming import (
     read_positions,
 )
 from kohort.client.options import GivenOptions, read_options
-from kohort.client.parcel import Place
 from kohort.client.questions import Questions, require_group
 from kohort.client.rebalances import Rebalance
-from kohort.client.records import ConsumerRecord
-from kohort.client.subscription import Wish
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis, Offset, Partition, Topic
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from kohort.client.agent import Agent
-from kohort.client.effects import Call, Change
 from kohort.client.errors import ConsumerError, WrongUse
-from kohort.client.events import CallbackReturned, Position
 from kohort.client.heartbeat import Heartbeat
+from kohort.client.member.effects import Call, Change
+from kohort.client.member.events import CallbackReturned, Position
 from kohort.client.options import Options
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis

@@ -103,6 +103,7 @@ class Listener(kohort.ConsumerRebalanceListener):
     def on_partitions_lost(self, partitions):
         forget(partitions)  # another member may have them already: it is too late to commit
 
+
 consumer.subscribe(["orders"], listener=Listener())
 ```
 

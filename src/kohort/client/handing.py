@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from kohort.client.agent import Agent
 from kohort.client.desk import Desk
-from kohort.client.effects import Call
 from kohort.client.errors import ConsumerError, WrongUse
+from kohort.client.fetching.parcel import Parcel, Place
+from kohort.client.fetching.records import ConsumerRecord
+from kohort.client.fetching.subscription import PartitionState, Wish
 from kohort.client.heartbeat import Heartbeat
-from kohort.client.parcel import Parcel, Place
-from kohort.client.records import ConsumerRecord
-from kohort.client.subscription import PartitionState, Wish
+from kohort.client.member.effects import Call
 from kohort.types import Millis, Offset
 
 

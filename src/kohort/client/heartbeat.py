@@ -11,8 +11,8 @@ from typing import Final
 
 from kohort.client.agent import Agent
 from kohort.client.errors import ConsumerError, UnsupportedBroker
-from kohort.client.events import Loss
-from kohort.client.network import Network, Outcome
+from kohort.client.member.events import Loss
+from kohort.client.network.connections import Network, Outcome
 from kohort.client.options import Options
 from kohort.types import Millis
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from kohort.client.errors import WrongUse
-from kohort.client.events import Position
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Offset, Partition, Topic
 

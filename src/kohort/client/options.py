@@ -10,8 +10,9 @@ from typing import Final, TypedDict
 
 from kohort.client.assignors import Assignor
 from kohort.client.errors import BadOption
-from kohort.client.member_settings import MemberSettings
-from kohort.client.member_settings import check as check_member
+from kohort.client.fetching.parcel import Deserializer
+from kohort.client.member.settings import MemberSettings
+from kohort.client.member.settings import check as check_member
 from kohort.client.options_table import (
     OPTIONS,
     Address,
@@ -19,7 +20,6 @@ from kohort.client.options_table import (
     OffsetReset,
     Option,
 )
-from kohort.client.parcel import Deserializer
 from kohort.types import GroupId, InstanceId, Millis, value
 
 __all__ = [

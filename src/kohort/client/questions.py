@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from kohort.client.agent import Agent
 from kohort.client.desk import CommitCallback, Desk
 from kohort.client.errors import CommitNotKept, ConsumerError, Unreachable, WrongUse
-from kohort.client.events import Position
-from kohort.client.lookups import FoundOffset, Lookup
+from kohort.client.fetching.lookups import FoundOffset, Lookup
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis, Offset, Partition, Topic
 

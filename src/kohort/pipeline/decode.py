@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kohort.client.aborted import Aborted
+from kohort.client.fetching.aborted import Aborted
 from kohort.pipeline import kernel
 from kohort.pipeline.columns import ARROW_HEADER, arrow_schema
 from kohort.types import Offset, Partition, Topic, value

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from kohort.client.assignors import get_assignor
-from kohort.client.effects import (
+from kohort.client.member.effects import (
     AutoCommitted,
     AwaitPoll,
     Call,
@@ -24,7 +24,7 @@ from kohort.client.effects import (
     Told,
     WatchTopics,
 )
-from kohort.client.events import (
+from kohort.client.member.events import (
     Answered,
     Event,
     PositionsTold,
@@ -32,8 +32,8 @@ from kohort.client.events import (
     Unanswered,
     Woken,
 )
-from kohort.client.events import Loss as MemberLoss
-from kohort.client.member import Member, MemberSettings, MemberState
+from kohort.client.member.events import Loss as MemberLoss
+from kohort.client.member.machine import Member, MemberSettings, MemberState
 from kohort.client.topic_partition import TopicPartition
 from kohort.sim.court import Belief, Worker
 from kohort.sim.life import Life, Reminder

@@ -7,9 +7,9 @@ busy with something else, it hears of nothing.
 from collections.abc import Callable
 from typing import Final
 
-from kohort.client.effects import Call, Change, Committed, CommittedTold, Failed
 from kohort.client.errors import Fenced
-from kohort.client.events import (
+from kohort.client.member.effects import Call, Change, Committed, CommittedTold, Failed
+from kohort.client.member.events import (
     CallbackReturned,
     Closed,
     CommitAsked,

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 
-from kohort.client.events import Position
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.sim.life import Life
 from kohort.sim.plan import MemberPlan

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from kohort.client.events import Position
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.sim.reader import Piece
 from kohort.types import ErrorCode

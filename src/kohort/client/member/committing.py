@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kohort.client.backoff import Backoff
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import AutoCommitted, Broker, Committed
 from kohort.client.errors import (
     CommitFailed,
     CommitNotKept,
@@ -19,10 +17,12 @@ from kohort.client.errors import (
     OffsetNotValid,
     RebalanceUnderWay,
 )
-from kohort.client.events import Loss, Position, Question, RequestNumber
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import Membership, MemberState, Standing
-from kohort.client.outbox import Outbox
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import AutoCommitted, Broker, Committed
+from kohort.client.member.events import Loss, Position, Question, RequestNumber
+from kohort.client.member.membership import Membership, MemberState, Standing
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.refusals import NOT_THERE, named, refusal
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import ErrorCode, Millis, Topic

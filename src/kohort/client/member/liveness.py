@@ -3,12 +3,12 @@
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.coordinator_search import CoordinatorSearch
 from kohort.client.errors import Fenced
-from kohort.client.events import Loss, RequestNumber
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import Membership, MemberState, Standing
-from kohort.client.outbox import Outbox
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.events import Loss, RequestNumber
+from kohort.client.member.membership import Membership, MemberState, Standing
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.refusals import NOT_THERE, named
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.cluster import Cluster
-from kohort.client.effects import Broker
 from kohort.client.errors import BadRecord, BrokerRefused
-from kohort.client.events import Loss
-from kohort.client.lookups import MOVED
+from kohort.client.fetching.lookups import MOVED
+from kohort.client.fetching.parcel import Opening, Parcel, Place
+from kohort.client.fetching.positions import Positions
+from kohort.client.fetching.subscription import PartitionState, Stage, Subscription
+from kohort.client.member.effects import Broker
+from kohort.client.member.events import Loss
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.post import Post
+from kohort.client.network.requests import Answer
 from kohort.client.options import Options
-from kohort.client.parcel import Opening, Parcel, Place
-from kohort.client.positions import Positions
-from kohort.client.post import Post
 from kohort.client.refusals import named
-from kohort.client.requests import Answer
-from kohort.client.subscription import PartitionState, Stage, Subscription
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import ZERO_UUID, BrokerId, ErrorCode, Millis, Topic, Uuid, value
 from kohort.wire.api.k01_fetch import (

@@ -7,14 +7,14 @@ can come back to their place.
 from collections.abc import Callable
 from typing import Final
 
-from kohort.client.committing import Commits
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import Change
-from kohort.client.handover import Handover
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import NO_MEMBER, Membership, MemberState
-from kohort.client.outbox import OnAnswer, Outbox
-from kohort.client.program import Program
+from kohort.client.member.committing import Commits
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import Change
+from kohort.client.member.handover import Handover
+from kohort.client.member.membership import NO_MEMBER, Membership, MemberState
+from kohort.client.member.outbox import OnAnswer, Outbox
+from kohort.client.member.program import Program
+from kohort.client.member.settings import MemberSettings
 from kohort.client.rebalances import Ending
 from kohort.types import Millis, Topic
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity

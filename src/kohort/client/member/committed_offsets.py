@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kohort.client.backoff import Backoff
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import Broker, CommittedTold
 from kohort.client.errors import ConsumerError, UnknownTopic, Unreachable
-from kohort.client.events import Loss, Position, Question, RequestNumber
-from kohort.client.leading import grouped
-from kohort.client.member_settings import MemberSettings
-from kohort.client.outbox import Outbox
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import Broker, CommittedTold
+from kohort.client.member.events import Loss, Position, Question, RequestNumber
+from kohort.client.member.leading import grouped
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.refusals import NOT_THERE, RETRIABLE, named, refusal
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import ErrorCode, Millis

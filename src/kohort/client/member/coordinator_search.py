@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from kohort.client.backoff import Backoff
-from kohort.client.effects import Broker
 from kohort.client.errors import ConsumerError
-from kohort.client.events import Loss, RequestNumber
-from kohort.client.member_settings import MemberSettings
-from kohort.client.outbox import Outbox
+from kohort.client.member.effects import Broker
+from kohort.client.member.events import Loss, RequestNumber
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.refusals import RETRIABLE, refusal
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k10_find_coordinator import (

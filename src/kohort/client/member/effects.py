@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from kohort.client.errors import ConsumerError
-from kohort.client.events import Position, Question, RequestNumber
+from kohort.client.member.events import Position, Question, RequestNumber
 from kohort.client.rebalances import Rebalance
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import BrokerId, Millis, Topic, value

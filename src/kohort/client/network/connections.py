@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from kohort.client import diary
 from kohort.client.backoff import Backoff
-from kohort.client.connection import Connection, Errand, Hangup
 from kohort.client.errors import UnsupportedBroker
-from kohort.client.events import Loss
-from kohort.client.names import Names, UnknownName
+from kohort.client.member.events import Loss
+from kohort.client.network.connection import Connection, Errand, Hangup
+from kohort.client.network.names import Names, UnknownName
+from kohort.client.network.requests import Answer, Lane, Request
 from kohort.client.options import Address, Options
-from kohort.client.requests import Answer, Lane, Request
 from kohort.types import Millis
 
 Outcome: TypeAlias = tuple[Request, Answer]

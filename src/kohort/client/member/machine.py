@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import assert_never
 
 from kohort.client.assignors import RebalanceProtocol
-from kohort.client.auto_commit import AutoCommit
 from kohort.client.backoff import Backoff
-from kohort.client.committed_offsets import CommittedOffsets
-from kohort.client.committing import Commits
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import (
+from kohort.client.errors import ConsumerError, WrongUse
+from kohort.client.member.auto_commit import AutoCommit
+from kohort.client.member.committed_offsets import CommittedOffsets
+from kohort.client.member.committing import Commits
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import (
     Broker,
     Change,
     Committed,
@@ -22,8 +23,7 @@ from kohort.client.effects import (
     Ended,
     Failed,
 )
-from kohort.client.errors import ConsumerError, WrongUse
-from kohort.client.events import (
+from kohort.client.member.events import (
     Answered,
     CallbackReturned,
     Closed,
@@ -40,15 +40,15 @@ from kohort.client.events import (
     Withdrawn,
     Woken,
 )
-from kohort.client.handover import Handover
-from kohort.client.joining import Joining
-from kohort.client.leaving import Leaving
-from kohort.client.liveness import Liveness
-from kohort.client.member_settings import MemberSettings, check, choose_protocol
-from kohort.client.membership import Membership, MemberState
-from kohort.client.outbox import Outbox
-from kohort.client.program import Program
-from kohort.client.rebalancing import Rebalancing
+from kohort.client.member.handover import Handover
+from kohort.client.member.joining import Joining
+from kohort.client.member.leaving import Leaving
+from kohort.client.member.liveness import Liveness
+from kohort.client.member.membership import Membership, MemberState
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.program import Program
+from kohort.client.member.rebalancing import Rebalancing
+from kohort.client.member.settings import MemberSettings, check, choose_protocol
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Generation, GroupId, MemberId, Millis, Topic
 

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kohort.client.aborted import Aborted
 from kohort.client.errors import BadRecord, Undeserializable
-from kohort.client.records import BatchReader, ConsumerRecord
+from kohort.client.fetching.aborted import Aborted
+from kohort.client.fetching.records import BatchReader, ConsumerRecord
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Offset, value
 from kohort.wire import compression

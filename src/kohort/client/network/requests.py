@@ -4,8 +4,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final
 
-from kohort.client.effects import Broker
-from kohort.client.events import Loss
+from kohort.client.member.effects import Broker
+from kohort.client.member.events import Loss
 from kohort.types import Millis, value
 from kohort.wire.api.k01_fetch import FetchRequest
 from kohort.wire.api.k02_list_offsets import ListOffsetsRequest

@@ -6,11 +6,11 @@ all it was given; from then on nothing of these partitions is handed out.
 
 from enum import Enum, auto
 
-from kohort.client.committing import Commits, Occasion, Positions
-from kohort.client.effects import Change, TellPositions
-from kohort.client.member_settings import MemberSettings
-from kohort.client.outbox import Outbox
-from kohort.client.program import Program
+from kohort.client.member.committing import Commits, Occasion, Positions
+from kohort.client.member.effects import Change, TellPositions
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.program import Program
+from kohort.client.member.settings import MemberSettings
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis
 

@@ -8,21 +8,21 @@ from typing import Final
 
 from kohort.client.assignors import Assignor, RebalanceProtocol, Subscriber
 from kohort.client.backoff import Backoff
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import WatchTopics
 from kohort.client.errors import BadAssignment, ConsumerError, Fenced
-from kohort.client.events import Loss
-from kohort.client.leading import (
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import WatchTopics
+from kohort.client.member.events import Loss
+from kohort.client.member.leading import (
     deal,
     read_assignment,
     read_subscribers,
     topics_of,
     write_subscription,
 )
-from kohort.client.liveness import Liveness
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import NO_MEMBER, Membership, MemberState, Standing
-from kohort.client.outbox import Outbox
+from kohort.client.member.liveness import Liveness
+from kohort.client.member.membership import NO_MEMBER, Membership, MemberState, Standing
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.refusals import NOT_THERE, named, refusal
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import ErrorCode, Generation, MemberId, Millis, Topic

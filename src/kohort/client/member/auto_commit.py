@@ -1,10 +1,10 @@
 """The clock of a member that commits by itself: when to ask the program how far it has come."""
 
-from kohort.client.committing import Commits, Occasion, Positions
-from kohort.client.effects import TellPositions
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import Membership, MemberState
-from kohort.client.outbox import Outbox
+from kohort.client.member.committing import Commits, Occasion, Positions
+from kohort.client.member.effects import TellPositions
+from kohort.client.member.membership import Membership, MemberState
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.types import Millis
 
 

@@ -5,12 +5,12 @@ could be out of date when it is needed.
 """
 
 from kohort.client.assignors import RebalanceProtocol
-from kohort.client.coordinator_search import CoordinatorSearch
-from kohort.client.effects import Call, Change
-from kohort.client.handover import Handover
-from kohort.client.joining import Joining
-from kohort.client.membership import Membership, MemberState
-from kohort.client.program import Program
+from kohort.client.member.coordinator_search import CoordinatorSearch
+from kohort.client.member.effects import Call, Change
+from kohort.client.member.handover import Handover
+from kohort.client.member.joining import Joining
+from kohort.client.member.membership import Membership, MemberState
+from kohort.client.member.program import Program
 from kohort.client.rebalances import Ending
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis

@@ -12,9 +12,9 @@ from enum import Enum, auto
 from itertools import count
 
 from kohort.client.errors import ConsumerError, WrongUse
-from kohort.client.events import Position
+from kohort.client.fetching.parcel import Parcel, Place
 from kohort.client.listener import ConsumerRebalanceListener
-from kohort.client.parcel import Parcel, Place
+from kohort.client.member.events import Position
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import BrokerId, Millis, Offset, Topic
 

@@ -5,8 +5,8 @@ An answer that nobody waits for any more, because it is late or was given up, is
 
 from collections.abc import Callable
 
-from kohort.client.effects import Broker, Effect, Send
-from kohort.client.events import Loss, RequestNumber
+from kohort.client.member.effects import Broker, Effect, Send
+from kohort.client.member.events import Loss, RequestNumber
 from kohort.types import Millis
 
 OnAnswer = Callable[[object, Millis], None]

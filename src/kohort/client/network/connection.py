@@ -15,9 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from kohort.client.errors import UnsupportedBroker
-from kohort.client.frames import BadFrame, FrameBuffer
+from kohort.client.network.frames import BadFrame, FrameBuffer
+from kohort.client.network.requests import VERSIONS, Request
 from kohort.client.options import Options
-from kohort.client.requests import VERSIONS, Request
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api import find_api
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse

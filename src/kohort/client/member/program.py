@@ -5,10 +5,10 @@ Its listener is called on its own thread, so nothing is asked of it but while it
 
 from typing import Final
 
-from kohort.client.effects import AwaitPoll, Call, Change
-from kohort.client.member_settings import MemberSettings
-from kohort.client.membership import Membership, MemberState
-from kohort.client.outbox import Outbox
+from kohort.client.member.effects import AwaitPoll, Call, Change
+from kohort.client.member.membership import Membership, MemberState
+from kohort.client.member.outbox import Outbox
+from kohort.client.member.settings import MemberSettings
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Millis
 

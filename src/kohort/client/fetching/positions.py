@@ -11,17 +11,17 @@ from typing import Final, TypeAlias
 
 from kohort.client import diary
 from kohort.client.backoff import Backoff
-from kohort.client.cluster import Cluster
-from kohort.client.effects import Broker
 from kohort.client.errors import BrokerRefused, ConsumerError, OffsetNotValid
-from kohort.client.events import Loss, Position
-from kohort.client.lookups import BEGINNING, END, MOVED, Lookup, Lookups
+from kohort.client.fetching.lookups import BEGINNING, END, MOVED, Lookup, Lookups
+from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.subscription import PartitionState, Stage, Subscription
+from kohort.client.member.effects import Broker
+from kohort.client.member.events import Loss, Position
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.post import Post
+from kohort.client.network.requests import Answer
 from kohort.client.options import OffsetReset, Options
-from kohort.client.parcel import Place
-from kohort.client.post import Post
 from kohort.client.refusals import named
-from kohort.client.requests import Answer
-from kohort.client.subscription import PartitionState, Stage, Subscription
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import BrokerId, ErrorCode, Millis, Offset, Topic
 from kohort.wire.api.k23_offset_for_leader_epoch import (

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.effects import Broker
 from kohort.client.errors import BrokerRefused, ConsumerError
+from kohort.client.member.effects import Broker
 from kohort.client.options import Address, Options
 from kohort.client.refusals import named
 from kohort.client.topic_partition import TopicPartition

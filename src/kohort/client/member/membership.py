@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Final
 
 from kohort.client.assignors import NO_GENERATION
-from kohort.client.effects import Failed, Told
 from kohort.client.errors import ConsumerError
-from kohort.client.events import RequestNumber
-from kohort.client.outbox import Outbox
-from kohort.client.rebalance_draft import RebalanceDraft
+from kohort.client.member.draft import RebalanceDraft
+from kohort.client.member.effects import Failed, Told
+from kohort.client.member.events import RequestNumber
+from kohort.client.member.outbox import Outbox
 from kohort.client.rebalances import Ending
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import Generation, MemberId, Millis, Topic, value

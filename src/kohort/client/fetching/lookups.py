@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kohort.client.backoff import Backoff
-from kohort.client.cluster import Cluster
-from kohort.client.effects import Broker
 from kohort.client.errors import BrokerRefused, ConsumerError, UnknownTopic, Unreachable
-from kohort.client.events import Loss
+from kohort.client.member.effects import Broker
+from kohort.client.member.events import Loss
+from kohort.client.network.cluster import Cluster
+from kohort.client.network.post import Post
+from kohort.client.network.requests import Answer
 from kohort.client.options import Options
-from kohort.client.post import Post
 from kohort.client.refusals import named
-from kohort.client.requests import Answer
 from kohort.client.topic_partition import TopicPartition
 from kohort.types import BrokerId, ErrorCode, Millis, Offset, Topic, value
 from kohort.wire.api.k02_list_offsets import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from kohort.client.effects import Broker
-from kohort.client.requests import Answer, Request, lane_of
+from kohort.client.member.effects import Broker
+from kohort.client.network.requests import Answer, Request, lane_of
 from kohort.types import Millis
 
 

@@ -1,0 +1,1 @@
+"""How requests travel: which brokers there are, the connections to them, and their answers."""
