@@ -29,6 +29,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
     "auto.create.topics.enable": False,
+    # Some records here are years old, and a run may be long enough for housekeeping.
+    "log.retention.ms": -1,
 }
 
 QUICK: dict[str, Any] = {

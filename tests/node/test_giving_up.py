@@ -32,3 +32,13 @@ def test_an_error_nobody_expected_stops_the_node_as_a_crash_would(tmp_path: Path
     with kohort.Node(data=tmp_path):
         pass
     assert (tmp_path / CLEAN).exists()
+
+
+def test_stopping_a_node_that_died_says_why_it_died() -> None:
+    node = kohort.Node().start()
+    node._loop.call_soon_threadsafe(break_an_invariant)
+    assert node._thread is not None
+    node._thread.join(30)
+
+    with pytest.raises(GaveUp, match="broken"):
+        node.stop()

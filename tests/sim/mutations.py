@@ -47,6 +47,57 @@ def _power_cuts(plan: Plan) -> Plan:
     )
 
 
+def _unsynced_cuts(plan: Plan) -> Plan:
+    """Where nothing is synced, so that whole segments are torn."""
+    return replace(_power_cuts(plan), durability="os", housekeeping_ms=10_000)
+
+
+def _torn_batches(plan: Plan) -> Plan:
+    """Larger than a sector, and often half written."""
+    return replace(
+        _power_cuts(plan),
+        segment_bytes=0,
+        sync_ms=(5, 60),
+        producers=tuple(replace(each, records_max=100, interval_ms=200) for each in plan.producers),
+        members=tuple(replace(each, batch_max=500, record_ms=0.01) for each in plan.members),
+    )
+
+
+def _full_disks(plan: Plan) -> Plan:
+    full = _repeated(Kind.DISK_FULL, ("",) * 8, amount=500)
+    return replace(plan, faulty_ms=12_000, decisions=full)
+
+
+def _failing_syncs(plan: Plan) -> Plan:
+    failing = _repeated(Kind.SYNC_FAILS, ("",) * 8, amount=0)
+    return replace(plan, durability="fsync", faulty_ms=12_000, decisions=failing)
+
+
+def _left_behind(plan: Plan) -> Plan:
+    """Static members stay in a group that goes on without them."""
+    members = tuple(
+        replace(
+            each,
+            instance_id=f"i-{each.name}",
+            session_ms=10_000,
+            heartbeat_ms=500,
+            max_poll_ms=2_000,
+            batch_max=2,
+            record_ms=5,
+            start_ms=0,
+        )
+        for each in plan.members
+    )
+    names = [each.name for each in members] * 8
+    stalls = _repeated(Kind.STALL, names[:8], amount=3_500)
+    rejoins = tuple(
+        replace(each, number=each.number + 8, kind=Kind.REJOIN, target=name, at_ms=each.at_ms + 50)
+        for each, name in zip(stalls, names[1:], strict=False)
+    )
+    decisions = tuple(sorted((*stalls, *rejoins), key=lambda each: each.at_ms))
+    return replace(plan, members=members, faulty_ms=12_000, decisions=decisions)
+
+
 def _small_segments(plan: Plan) -> Plan:
     """So that there is much to compact."""
     members = tuple(replace(each, commits=Commits.SYNC, batch_max=2) for each in plan.members)
@@ -116,13 +167,14 @@ MUTATIONS = (
         room="coordinator",
         mistake="a commit of any generation is taken for one of the present",
         apply=mistakes.accept_old_commits,
-        focus=_zombies,
+        focus=_left_behind,
     ),
     Mutation(
         name="old-heartbeat",
         room="coordinator",
         mistake="a heartbeat of any generation is taken for one of the present",
         apply=mistakes.accept_old_heartbeats,
+        focus=_left_behind,
     ),
     Mutation(
         name="fenced",
@@ -142,6 +194,7 @@ MUTATIONS = (
         room="coordinator",
         mistake="after a restart a group goes back by a generation",
         apply=mistakes.lose_generation,
+        focus=_power_cuts,
     ),
     Mutation(
         name="no-append",
@@ -154,6 +207,7 @@ MUTATIONS = (
         room="node",
         mistake="records that a full disk refused are applied all the same",
         apply=mistakes.take_failure_for_success,
+        focus=_full_disks,
     ),
     Mutation(
         name="early-release",
@@ -166,6 +220,7 @@ MUTATIONS = (
         room="node",
         mistake="producers are answered before their records are synced",
         apply=mistakes.acknowledge_before_sync,
+        focus=_power_cuts,
     ),
     Mutation(
         name="no-cancel",
@@ -184,12 +239,14 @@ MUTATIONS = (
         room="node",
         mistake="the node goes on after a sync has failed",
         apply=mistakes.survive_failed_sync,
+        focus=_failing_syncs,
     ),
     Mutation(
         name="torn-tail",
         room="log",
         mistake="recovery does not look at checksums",
         apply=mistakes.believe_torn_tails,
+        focus=_torn_batches,
     ),
     Mutation(
         name="old-indexes",
@@ -203,7 +260,7 @@ MUTATIONS = (
         room="log",
         mistake="recovery indexes a segment before it has looked at its tail",
         apply=mistakes.index_torn_segments,
-        focus=_power_cuts,
+        focus=_unsynced_cuts,
     ),
     Mutation(
         name="unsynced-names",
@@ -216,6 +273,7 @@ MUTATIONS = (
         room="log",
         mistake="the recovery point runs ahead of what is synced",
         apply=mistakes.promise_unsynced,
+        focus=_torn_batches,
     ),
     Mutation(
         name="duplicates",
@@ -235,6 +293,7 @@ MUTATIONS = (
         room="client",
         mistake="a member that is out of its generation keeps its partitions",
         apply=mistakes.keep_after_reset,
+        focus=_zombies,
     ),
     Mutation(
         name="no-reset",

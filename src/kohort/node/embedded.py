@@ -5,6 +5,7 @@ with kohort.Node() as node:
 """
 
 import asyncio
+import contextlib
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -73,7 +74,8 @@ class Node:
         """Close cleanly; everything acknowledged is kept."""
         if self._thread is None or self._address is None:
             return
-        self._loop.call_soon_threadsafe(self._server.stopping.set)
+        with contextlib.suppress(RuntimeError):  # it has died already, and its loop is closed
+            self._loop.call_soon_threadsafe(self._server.stopping.set)
         self._thread.join()
         self._thread = self._address = None
         if self._failure is not None:

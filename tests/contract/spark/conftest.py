@@ -106,5 +106,6 @@ def _find_jars() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
-    with kohort.Node() as node:
+    # Some records here are years old, and a run may be long enough for housekeeping.
+    with kohort.Node(settings={"log.retention.ms": -1}) as node:
         yield Node(node.bootstrap_servers)
