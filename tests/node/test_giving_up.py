@@ -1,6 +1,7 @@
 """A node that can promise nothing any more stops, and does not say that all is well."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ import pytest
 import kohort
 from kohort.node.config import Settings
 from kohort.node.server import GaveUp, Server
+from tests.waiting import wait_until
 
 CLEAN = ".kafka_cleanshutdown"
 
@@ -34,11 +36,13 @@ def test_an_error_nobody_expected_stops_the_node_as_a_crash_would(tmp_path: Path
     assert (tmp_path / CLEAN).exists()
 
 
-def test_stopping_a_node_that_died_says_why_it_died() -> None:
-    node = kohort.Node().start()
-    node._loop.call_soon_threadsafe(break_an_invariant)
-    assert node._thread is not None
-    node._thread.join(30)
+def test_stopping_a_node_that_died_says_why_it_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(_: Server) -> None:
+        break_an_invariant()
 
-    with pytest.raises(GaveUp, match="broken"):
+    monkeypatch.setattr(Server, "run", run)
+    node = kohort.Node().start()
+    wait_until(lambda: all(thread.name != "kohort-node" for thread in threading.enumerate()))
+
+    with pytest.raises(AssertionError, match="broken"):
         node.stop()
