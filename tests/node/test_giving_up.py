@@ -44,8 +44,9 @@ def test_stopping_a_node_that_died_says_why_it_died(monkeypatch: pytest.MonkeyPa
         await run_well(server)
 
     monkeypatch.setattr(Server, "run", run)
+    before = set(threading.enumerate())
     node = kohort.Node().start()
-    wait_until(lambda: all(thread.name != "kohort-node" for thread in threading.enumerate()))
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
     with pytest.raises(GaveUp, match="broken"):
         node.stop()

@@ -1,12 +1,16 @@
 """How many connections there may be, and how long they may be silent."""
 
+import gc
+import socket
+import threading
+
 import pytest
 
 import kohort
 from kohort.node.broker import Address
 from kohort.wire.api.k03_metadata import MetadataRequest
 from tests.node.calling import Caller, HungUp
-from tests.waiting import wait_until
+from tests.waiting import pause, wait_until
 
 ANYTHING = MetadataRequest(topics=())
 
@@ -55,3 +59,26 @@ def test_a_silent_connection_is_closed_and_a_talkative_one_is_not() -> None:
 
             wait_until(is_closed, what="the silent one closed")
             assert talkative.ask(ANYTHING, 9).brokers
+
+
+def test_who_connects_while_the_node_stops_is_not_left_half_connected() -> None:
+    """An open socket that nobody closes is an error of the test itself."""
+    node = kohort.Node().start()
+    address, ending = address_of(node), threading.Event()
+
+    def connect() -> None:
+        while not ending.is_set():
+            try:
+                socket.create_connection((address.host, address.port), 1).close()
+            except OSError:
+                pause(0.001)
+
+    threads = [threading.Thread(target=connect) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: is_answered(address), what="the node is there")
+    node.stop()
+    ending.set()
+    for thread in threads:
+        thread.join()
+    gc.collect()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli import decode, demo, serve, simulate
+from kohort.cli import corpus, decode, demo, pipeline, serve, simulate
 
 app = typer.Typer(
     help="Kafka's consumer-group system in Python.",
@@ -45,4 +45,6 @@ def main(
 app.command("serve")(serve.run)
 app.command("demo")(demo.run)
 app.command("simulate")(simulate.run)
+app.command("corpus")(corpus.run)
 app.add_typer(decode.app)
+app.add_typer(pipeline.app)

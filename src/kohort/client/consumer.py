@@ -17,9 +17,10 @@ from kohort.client.agent import Agent
 from kohort.client.desk import CommitCallback, Desk
 from kohort.client.errors import WrongUse
 from kohort.client.fetching.lookups import BEGINNING, END, FoundOffset
-from kohort.client.fetching.parcel import Place
+from kohort.client.fetching.parcel import FetchedBatches, Place
 from kohort.client.fetching.records import ConsumerRecord
 from kohort.client.fetching.subscription import Wish
+from kohort.client.group_metadata import GroupMetadata
 from kohort.client.handing import Handing
 from kohort.client.heartbeat import Heartbeat
 from kohort.client.listener import ConsumerRebalanceListener
@@ -170,6 +171,14 @@ class Consumer:
                 records[partition] = handout.records
         return records
 
+    def poll_batches(self, timeout_ms: int = 0) -> FetchedBatches | None:
+        """As `poll`, but gives record batches of one partition as they came from the broker.
+
+        For programs that read bytes by themselves: nothing is decompressed, checked or left out.
+        """
+        with self._desk.program():
+            return self._handing.poll_whole(Millis(self._heartbeat.now() + timeout_ms))
+
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """One record after the other; ends after consumer.timeout.ms without one, if at all.
 
@@ -317,6 +326,19 @@ class Consumer:
         return {each: found.get(each) for each in sorted(wanted)}
 
     # The group
+
+    def group_metadata(self) -> GroupMetadata:
+        """How this consumer stands in its group at this moment."""
+        with self._desk.agent() as agent:
+            require_group(agent)
+            assert agent.member is not None
+            return GroupMetadata(
+                group_id=agent.member.group_id,
+                generation=agent.member.generation,
+                member_id=agent.member.member_id,
+                instance_id=self._options.group_instance_id,
+                state=agent.member.state,
+            )
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Make the group share out its partitions anew, at the next poll."""

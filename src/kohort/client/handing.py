@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kohort.client.agent import Agent
 from kohort.client.desk import Desk
 from kohort.client.errors import ConsumerError, WrongUse
-from kohort.client.fetching.parcel import Parcel, Place
+from kohort.client.fetching.parcel import FetchedBatches, Parcel, Place
 from kohort.client.fetching.records import ConsumerRecord
 from kohort.client.fetching.subscription import PartitionState, Wish
 from kohort.client.heartbeat import Heartbeat
@@ -64,21 +64,37 @@ class Handing:
         """So many records at most, or none in time; the program has all of them."""
         return self._take(count, until, is_given=True)
 
+    def poll_whole(self, until: Millis) -> FetchedBatches | None:
+        """All that one fetch has brought of one partition, or nothing in time."""
+        while (found := self._next(until)) is not None:
+            state, parcel = found
+            era = state.era
+            fetched = parcel.take_whole()
+            with self._heartbeat.agent() as agent:
+                if agent.subscription.is_current(state, era):
+                    agent.subscription.give(state, parcel.place)
+                    state.parcels.popleft()
+                    agent.advance(self._heartbeat.now())
+                    return fetched
+        return None
+
     def _take(self, count: int, until: Millis, *, is_given: bool) -> list[Handout]:
-        """Callbacks of the program are run meanwhile."""
+        while (found := self._next(until)) is not None:
+            handouts = self._fill(found, count, is_given=is_given)
+            if handouts:
+                return handouts
+        return []
+
+    def _next(self, until: Millis) -> tuple[PartitionState, Parcel] | None:
+        """What can be read; callbacks of the program are run meanwhile."""
         is_new = True
         while True:
             self._desk.run_callbacks()
             found = self._await(until, is_new=is_new)
             is_new = False
-            if found is None:
-                return []
-            if isinstance(found, Call):
-                self._desk.run_call(found)
-                continue
-            handouts = self._fill(found, count, is_given=is_given)
-            if handouts:
-                return handouts
+            if not isinstance(found, Call):
+                return found
+            self._desk.run_call(found)
 
     def _await(self, until: Millis, *, is_new: bool) -> tuple[PartitionState, Parcel] | Call | None:
         """Something to read or to hear of, or nothing in time."""

@@ -44,6 +44,10 @@ class GaveUp(Exception):
     """The node had to stop, as it could promise nothing any more; one sentence says why."""
 
 
+_LAST_ROUNDS: Final = 4
+"""Of the loop, from a connection's being accepted to its being closed."""
+
+
 class Server:
     """One node: `start`, then `run` until told to stop, then `stop`."""
 
@@ -52,6 +56,7 @@ class Server:
         self._data = data
         self._clock = SystemClock()
         self._connections: set[Connection] = set()
+        self._is_stopping = False
         self._armed_at: Millis | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failure: GaveUp | None = None
@@ -109,7 +114,8 @@ class Server:
         await self.stopping.wait()
 
     async def stop(self) -> None:
-        self._listener.close()
+        self._is_stopping = True
+        await self._stop_listening()
         if self._metrics_page is not None:
             self._metrics_page.stop()
         now = self._clock.now()
@@ -120,6 +126,7 @@ class Server:
             await done.wait()
         for connection in tuple(self._connections):
             connection.finish()
+        await _settle()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._listener.wait_closed(), 1)
         if self._timer is not None:
@@ -127,6 +134,13 @@ class Server:
         self._close_files()
         if self._failure is not None:
             raise self._failure
+
+    async def _stop_listening(self) -> None:
+        """Who is just being let in is, and finds that it is too late: nobody is half let in."""
+        for each in self._listener.sockets:
+            self._loop.remove_reader(each.fileno())
+        await _settle()
+        self._listener.close()
 
     async def _serve_metrics(self, asked: Address) -> None:
         # Imported only where it is wanted: Prometheus' library takes a while to load.
@@ -173,6 +187,8 @@ class Server:
         return dispatch.answer_unsupported(frame)
 
     def joined(self, connection: Connection) -> bool:
+        if self._is_stopping:
+            return False
         if len(self._connections) >= self._settings["max.connections"]:
             journal.warn("connection-refused", peer=connection.peer, reason="max.connections")
             self.figures.connections_refused += 1
@@ -266,3 +282,9 @@ def _reason(error: OSError) -> str:
 
 
 _DONE: Final = object()
+
+
+async def _settle() -> None:
+    """Let connections that are being accepted or closed get there."""
+    for _ in range(_LAST_ROUNDS):
+        await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""The compiled inner loop: where in a buffer the parts of every record are.
+"""The compiled inner loops: where in a buffer the batches are, and the parts of every record.
 
-It walks over the varints and writes positions down; it copies nothing and builds no object. What
-it doubts it refuses, and the wire's own careful reader is asked what is wrong.
+They walk over numbers and write positions down; they copy nothing and build no object. What they
+doubt they refuse, and the wire's own careful reader is asked what is wrong.
 """
 
 from typing import Any, Final
@@ -16,6 +16,10 @@ START, END, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME = range(7)
 """The columns that describe a batch; the append time is -1 where each record has its own."""
 BATCH_COLUMNS: Final = 7
 
+ATTRIBUTES, PRODUCER_ID, POSITION = range(7, 10)
+"""What `walk` tells of a batch besides: the position is where its header begins."""
+WALK_COLUMNS: Final = 10
+
 OFFSET, TIME, KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, RECORD_END = range(9)
 """The rows that describe the records: a record is a column, so that each row is an array."""
 RECORD_ROWS: Final = 9
@@ -25,6 +29,29 @@ _MORE: Final = np.uint64(0x80)
 _STEP: Final = np.uint64(7)
 _ONE: Final = np.uint64(1)
 _SHIFT_MAX: Final = np.uint64(63)
+
+_HEADER_BYTES: Final = 61
+_RECORD_BYTES_MIN: Final = 7
+_LOG_APPEND_TIME: Final = 0x08
+_OFFSET_MAX: Final = np.int64(2**63 - 1)
+
+_CRC_START: Final = np.uint64(0xFFFFFFFF)
+_BYTE: Final = np.uint64(0xFF)
+_EIGHT: Final = np.uint64(8)
+
+
+def _crc_tables() -> NDArray[np.uint64]:
+    """CRC-32C of a byte with none to seven zero bytes behind it: eight bytes take one step."""
+    one = np.arange(256, dtype=np.uint64)
+    for _ in range(8):
+        one = np.where(one & _ONE, (one >> _ONE) ^ np.uint64(0x82F63B78), one >> _ONE)
+    tables = [one]
+    for _ in range(7):
+        tables.append((tables[-1] >> _EIGHT) ^ one[tables[-1] & _BYTE])
+    return np.stack(tables)
+
+
+_CRC: Final = _crc_tables()
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -122,3 +149,104 @@ def scan_headers(buf: Any, records: Any, count: Any, found: Any) -> Any:
         if records[HEADERS, index] and pos != end:
             return -1 - index
     return n
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _number(buf: Any, pos: Any, size: Any) -> Any:
+    """A signed number of so many bytes, the first of which counts most."""
+    number = np.int64(np.int8(buf[pos]))
+    for index in range(1, size):
+        number = (number << 8) | np.int64(buf[pos + index])
+    return number
+
+
+@njit(cache=True, nogil=True)
+def crc32c(buf: Any, start: Any, end: Any) -> Any:
+    crc = _CRC_START
+    pos = start
+    while pos + 8 <= end:
+        crc ^= (
+            np.uint64(buf[pos])
+            | np.uint64(buf[pos + 1]) << np.uint64(8)
+            | np.uint64(buf[pos + 2]) << np.uint64(16)
+            | np.uint64(buf[pos + 3]) << np.uint64(24)
+        )
+        crc = (
+            _CRC[7, crc & _BYTE]
+            ^ _CRC[6, (crc >> np.uint64(8)) & _BYTE]
+            ^ _CRC[5, (crc >> np.uint64(16)) & _BYTE]
+            ^ _CRC[4, crc >> np.uint64(24)]
+            ^ _CRC[3, buf[pos + 4]]
+            ^ _CRC[2, buf[pos + 5]]
+            ^ _CRC[1, buf[pos + 6]]
+            ^ _CRC[0, buf[pos + 7]]
+        )
+        pos += 8
+    while pos < end:
+        crc = (crc >> _EIGHT) ^ _CRC[0, (crc ^ np.uint64(buf[pos])) & _BYTE]
+        pos += 1
+    return np.int64(crc ^ _CRC_START)
+
+
+@njit(cache=True, nogil=True)
+def _sound_size(buf: Any, pos: Any, checks_crc: Any) -> Any:
+    """The size of the batch at pos; -1 unless all of it is there and is what it claims."""
+    left = buf.shape[0] - pos
+    if left < _HEADER_BYTES or buf[pos + 16] != 2:
+        return np.int64(-1)
+    size = 12 + _number(buf, pos + 8, 4)
+    if size < _HEADER_BYTES or size > left:
+        return np.int64(-1)
+    codec = _number(buf, pos + 21, 2) & 7
+    last_delta = _number(buf, pos + 23, 4)
+    count = _number(buf, pos + 57, 4)
+    if codec > 4 or last_delta < 0 or count < 0 or count > last_delta + 1:
+        return np.int64(-1)
+    if codec == 0 and count * _RECORD_BYTES_MIN > size - _HEADER_BYTES:
+        return np.int64(-1)
+    if _number(buf, pos, 8) > _OFFSET_MAX - last_delta:
+        return np.int64(-1)
+    if checks_crc:
+        stored = _number(buf, pos + 17, 4) & 0xFFFFFFFF
+        if crc32c(buf, pos + 21, pos + size) != stored:
+            return np.int64(-1)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def walk(buf: Any, batches: Any, checks_crc: Any) -> Any:
+    """Describe one batch after the other, a row for each; how many, and where the walk ended.
+
+    It ends at the first batch that is not whole or not sound, or when there are no more rows.
+    """
+    n = 0
+    pos = np.int64(0)
+    while n < batches.shape[0]:
+        size = _sound_size(buf, pos, checks_crc)
+        if size < 0:
+            break
+        attributes = _number(buf, pos + 21, 2)
+        batches[n, START] = pos + _HEADER_BYTES
+        batches[n, END] = pos + size
+        batches[n, COUNT] = _number(buf, pos + 57, 4)
+        batches[n, BASE_OFFSET] = _number(buf, pos, 8)
+        batches[n, LAST_DELTA] = _number(buf, pos + 23, 4)
+        batches[n, BASE_TIME] = _number(buf, pos + 27, 8)
+        batches[n, APPEND_TIME] = -1
+        if attributes & _LOG_APPEND_TIME:
+            batches[n, APPEND_TIME] = _number(buf, pos + 35, 8)
+        batches[n, ATTRIBUTES] = attributes
+        batches[n, PRODUCER_ID] = _number(buf, pos + 43, 8)
+        batches[n, POSITION] = pos
+        n += 1
+        pos += size
+    return n, pos
+
+
+@njit(cache=True, nogil=True)
+def find_sound(buf: Any, start: Any) -> Any:
+    """Where the first sound batch from start on is, wherever it begins; -1 if there is none."""
+    for pos in range(start, buf.shape[0] - _HEADER_BYTES + 1):
+        if buf[pos + 16] == 2 and _sound_size(buf, pos, checks_crc=True) > 0:
+            return np.int64(pos)
+    return np.int64(-1)

@@ -33,6 +33,18 @@ class Place:
 
 
 @value
+class FetchedBatches:
+    """Batches as a broker sent them, for who opens them by other means."""
+
+    partition: TopicPartition
+    first: Offset
+    """Where the program stands: records before it are nobody's business."""
+    content: bytes
+    aborted: tuple[AbortedTransaction, ...] | None
+    """Whose records are to be left out; None where every record counts."""
+
+
+@value
 class Opening:
     """How parcels are opened."""
 
@@ -59,7 +71,8 @@ class Parcel:
         self._first = place.offset
         self._content = content
         self._opening = opening
-        self._aborted = Aborted(aborted) if opening.is_committed_only else None
+        self._aborted_list = tuple(aborted) if opening.is_committed_only else None
+        self._aborted = None if self._aborted_list is None else Aborted(self._aborted_list)
         self._batches: deque[tuple[int, BatchHeader]] = deque()
         self._batch: tuple[BatchHeader, BatchReader] | None = None
         self._undelivered: list[ConsumerRecord] = []
@@ -99,6 +112,20 @@ class Parcel:
         if self._fault is not None and not records and not self._batches:
             raise BadRecord(self.partition, self.place.offset, self._fault)
         return self._deserialize(records)
+
+    def take_whole(self) -> FetchedBatches:
+        """All that is left of it, unopened and unchecked."""
+        first = self.place.offset
+        self._batches.clear()
+        self._undelivered.clear()
+        self._batch = self._fault = None
+        self.place = self.end
+        return FetchedBatches(
+            partition=self.partition,
+            first=first,
+            content=self._content,
+            aborted=self._aborted_list,
+        )
 
     def _open(self) -> tuple[BatchHeader, BatchReader] | None:
         """The batch to read from; those that nobody wants are passed over."""

@@ -1,0 +1,245 @@
+"""A topic into Spark: our source beside Spark's own Kafka connector, in one Spark, by turns.
+
+Both read the same topics, from their beginning to their end, from the same node, a process of its
+own on the same machine. The clock on the wall counts, as it does for users: Spark's tasks, its
+Python workers and the node share the cores. Rows go nowhere (noop) or into Parquet.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+import kohort.pipeline
+from bench.kit.client import Client
+from bench.kit.harness import Result, as_json, as_table
+from bench.node import announced_port, ended
+from kohort.pipeline.decode import Decoder, Slice
+from kohort.types import Millis, Offset, Partition, Topic
+from kohort.wire.api.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kohort.wire.batch import NewBatch, NewRecord, encode
+from kohort.wire.compression import Codec
+from tests.apache.jars import fetch, read_list
+
+PARTITIONS = 4
+BATCH_RECORDS = 5_000
+LIST = Path(__file__).parents[1] / "tests" / "contract" / "spark" / "jars.txt"
+
+WORKLOADS = {
+    "100 B": (10_000_000, 100, Codec.NONE),
+    "100 B, lz4": (10_000_000, 100, Codec.LZ4),
+    "1 KB": (1_000_000, 1_000, Codec.NONE),
+}
+"""How many records, of which size, in which compression."""
+
+TARGETS = {"noop": 1 / 1.2, "Parquet": 1.0}
+"""Of the connector's time."""
+
+DECODE_TARGET_US = 0.2
+"""Five million records a second and core."""
+
+
+def make_batch(size: int, codec: Codec) -> bytes:
+    """Values half random, half text: some of it can be compressed, as in real records."""
+    dice = Random(7)  # noqa: S311  # the same bytes every time
+    records = tuple(
+        NewRecord(
+            key=b"key-%012d" % number,
+            value=dice.randbytes(size // 2) + b"status=shipped;" * (size // 30 + 1),
+            timestamp=Millis(1_700_000_000_000 + number),
+        )
+        for number in range(BATCH_RECORDS)
+    )
+    return encode(NewBatch(records=records, codec=codec))
+
+
+def fill(port: int, topic: str, count: int, batch: bytes) -> None:
+    servers = f"127.0.0.1:{port}"
+    admin = AdminClient({"bootstrap.servers": servers})
+    config = {"retention.ms": "-1", "max.message.bytes": "20000000"}
+    admin.create_topics([NewTopic(topic, PARTITIONS, config=config)])[topic].result()
+    with Client(port) as client:
+        for number in range(count // BATCH_RECORDS):
+            data = PartitionProduceData(index=Partition(number % PARTITIONS), records=batch)
+            request = ProduceRequest(
+                acks=1,
+                timeout_ms=Millis(30_000),
+                topic_data=(TopicProduceData(name=Topic(topic), partition_data=(data,)),),
+            )
+            answer = client.ask(request, 9)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+@contextmanager
+def serve(data: str) -> Iterator[int]:
+    """On any core."""
+    words = [sys.executable, "-m", "kohort", "serve", "--listen", "127.0.0.1:0", "--data", data]
+    words += ["--set", "kohort.durability=os", "--set", "log.retention.ms=-1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with ended(process):
+        yield announced_port(process)
+
+
+@contextmanager
+def start_spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    wanted = read_list(LIST.read_text("utf-8"))
+    home = fetch("spark-kafka", wanted)
+    jars = ",".join(f"{home / jar.path}" for jar in wanted)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", jars)
+        .config("spark.driver.memory", "3g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    kohort.pipeline.register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def read(spark: SparkSession, source: str, port: int, topic: str) -> DataFrame:
+    return (
+        spark.read.format(source)
+        .option("kafka.bootstrap.servers", f"127.0.0.1:{port}")
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def into_noop(frame: DataFrame, _: Path) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def into_parquet(frame: DataFrame, directory: Path) -> None:
+    frame.write.mode("overwrite").parquet(f"{directory}")
+
+
+SINKS: dict[str, Callable[[DataFrame, Path], None]] = {
+    "noop": into_noop,
+    "Parquet": into_parquet,
+}
+
+
+def timed(spark: SparkSession, source: str, port: int, topic: str, sink: str) -> float:
+    directory = Path(tempfile.mkdtemp(prefix="kohort-bench-"))
+    try:
+        frame = read(spark, source, port, topic)
+        began = time.perf_counter()
+        SINKS[sink](frame, directory)
+        return time.perf_counter() - began
+    finally:
+        shutil.rmtree(directory)
+
+
+def contest(
+    spark: SparkSession, port: int, workload: str, count: int, rounds: int
+) -> Iterator[Result]:
+    topic = workload.replace(" ", "-").replace(",", "")
+    for sink in SINKS:
+        times: dict[str, list[float]] = {"kohort": [], "kafka": []}
+        for number in range(rounds):
+            order = ("kohort", "kafka") if number % 2 else ("kafka", "kohort")
+            for source in order:
+                times[source].append(timed(spark, source, port, topic, sink))
+        ours, theirs = (statistics.median(times[source]) for source in ("kohort", "kafka"))
+        sys.stderr.write(
+            f"{workload} into {sink}: kohort {count / ours:,.0f} rows/s "
+            f"({_spread(times['kohort'])}), connector {count / theirs:,.0f} rows/s "
+            f"({_spread(times['kafka'])})\n"
+        )
+        yield Result(
+            metric=f"{workload} into {sink} ({count / ours:,.0f} rows/s)",
+            kohort=ours,
+            peer=theirs,
+            target=TARGETS[sink],
+            unit="s",
+        )
+
+
+def _spread(times: list[float]) -> str:
+    return f"{min(times):.1f} to {max(times):.1f} s"
+
+
+def measure_decoder(workload: str, batch: bytes) -> Result:
+    """The kernel and Arrow alone, on one core, without Spark, node or network."""
+    content = batch * max(1, 4_000_000 // len(batch))
+    count = BATCH_RECORDS * (len(content) // len(batch))
+    wanted = Slice(
+        topic=Topic("t"), partition=Partition(0), first=Offset(0), stop=Offset(BATCH_RECORDS)
+    )
+    best = []
+    for _ in range(15):
+        decoder = Decoder(wanted, includes_headers=False)
+        began = time.process_time()
+        rows = sum(each.num_rows for each in decoder.decode(content))
+        best.append((time.process_time() - began) / rows * 1e6)
+        assert rows == count
+    cost = statistics.median(best)
+    return Result(
+        metric=f"decoder alone, {workload} ({1e6 / cost:,.0f} records/s)",
+        kohort=cost,
+        peer=DECODE_TARGET_US,
+        target=1.0,
+    )
+
+
+def measure(rounds: int, share: float) -> Iterator[Result]:
+    with (
+        tempfile.TemporaryDirectory(prefix="kohort-bench-") as data,
+        serve(data) as port,
+        start_spark() as spark,
+    ):
+        for workload, (full, size, codec) in WORKLOADS.items():
+            batch = make_batch(size, codec)
+            yield measure_decoder(workload, batch)
+            count = max(BATCH_RECORDS * PARTITIONS, int(full * share))
+            count -= count % (BATCH_RECORDS * PARTITIONS)
+            topic = workload.replace(" ", "-").replace(",", "")
+            fill(port, topic, count, batch)
+            warm_up(spark, port, topic)
+            yield from contest(spark, port, workload, count, rounds)
+
+
+def warm_up(spark: SparkSession, port: int, topic: str) -> None:
+    for source in ("kohort", "kafka"):
+        frame = read(spark, source, port, topic)
+        into_noop(frame.limit(100_000), Path())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per side (%(default)s)")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the records; less is quicker (%(default)s)"
+    )
+    options = parser.parse_args()
+    results = list(measure(options.rounds, options.share))
+    sys.stdout.write(as_json(results) if options.json else as_table(results, "connector"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Offset commits from bytes to columns: millions of them, without a Python object for any.
+
+The compiled loop finds the parts, Arrow checks that texts are texts. What either doubts is read
+once more by the wire's careful reader, which either can read it or says what is wrong with it.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kohort.pipeline.decode import moments
+from kohort.pipeline.forensics.decoding import kernel
+from kohort.pipeline.forensics.decoding.batches import Problem, in_utc
+from kohort.wire.consumer_offsets import OffsetCommitKey, decode_key, decode_value
+from kohort.wire.errors import WireError
+
+COMMITS: Final = pa.schema(
+    [
+        pa.field("group_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("log_partition", pa.int32()),
+        pa.field("log_offset", pa.int64()),
+        pa.field("is_removed", pa.bool_()),
+        pa.field("committed", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("metadata", pa.string()),
+    ]
+)
+
+
+def decode_commits(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The commits among records whose keys are those of commits, in no particular order."""
+    records = in_utc(records)
+    scanned = _Scanned(records)
+    if scanned.plain is not None and scanned.plain.num_rows:
+        yield scanned.plain
+    careful, _ = _read_carefully(records, scanned.doubtful)
+    if careful.num_rows:
+        yield careful
+
+
+def find_problems(records: pa.RecordBatch) -> list[Problem]:
+    """What `decode_commits` leaves out of the same records."""
+    records = in_utc(records)
+    return _read_carefully(records, _Scanned(records).doubtful)[1]
+
+
+class _Scanned:
+    """The rows that the compiled loop is sure of, as columns, and the indices of all others."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        rows = records.num_rows
+        keys, values = _Bytes(records.column("key")), _Bytes(records.column("value"))
+        found = np.empty((kernel.COMMIT_ROWS, rows), dtype=np.int64)
+        doubts = kernel.scan_commits(
+            keys.data, keys.edges, values.data, values.edges, values.is_null, found
+        )
+        is_doubtful = found[kernel.STATE] == kernel.DOUBTFUL
+        self.doubtful: NDArray[np.int64] = np.nonzero(is_doubtful)[0]
+        self.plain: pa.RecordBatch | None = None
+        if doubts:
+            records = records.filter(pa.array(~is_doubtful))
+            found = np.ascontiguousarray(found[:, ~is_doubtful])
+        try:
+            self.plain = _build(records, keys.data, values.data, found)
+        except pa.ArrowInvalid:
+            # Some text is none. Which one, the careful reader can tell.
+            self.doubtful = np.arange(rows)
+
+
+class _Bytes:
+    """A column of bytes as arrays: all of them in a row, where each begins, and which are null."""
+
+    def __init__(self, column: pa.Array) -> None:
+        _, edges, data = column.buffers()
+        size = len(column)
+        self.edges: NDArray[np.int32] = np.frombuffer(edges, dtype=np.int32)[
+            column.offset : column.offset + size + 1
+        ]
+        self.data: NDArray[np.uint8] = (
+            np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
+        )
+        self.is_null: NDArray[np.bool_] = (
+            column.is_null().to_numpy(zero_copy_only=False)
+            if column.null_count
+            else np.zeros(size, dtype=np.bool_)
+        )
+
+
+def _build(
+    records: pa.RecordBatch,
+    keys: NDArray[np.uint8],
+    values: NDArray[np.uint8],
+    found: NDArray[np.int64],
+) -> pa.RecordBatch:
+    is_removed = found[kernel.STATE] == kernel.REMOVED
+    committed_at = moments(found[kernel.COMMIT_MS])
+    at = committed_at
+    if is_removed.any():
+        at = pa.compute.if_else(pa.array(is_removed), records.column("timestamp"), committed_at)
+    columns = [
+        _texts(keys, found[kernel.GROUP_AT], found[kernel.GROUP_SIZE]),
+        _texts(keys, found[kernel.TOPIC_AT], found[kernel.TOPIC_SIZE]),
+        pa.array(found[kernel.PARTITION].astype(np.int32)),
+        at,
+        records.column("partition"),
+        records.column("offset"),
+        pa.array(is_removed),
+        pa.array(found[kernel.OFFSET], mask=is_removed),
+        pa.array(found[kernel.LEADER_EPOCH].astype(np.int32)),
+        _texts(values, found[kernel.METADATA_AT], found[kernel.METADATA_SIZE], is_removed),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=COMMITS)
+
+
+def _texts(
+    buf: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    is_null: NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """Spans of a buffer as texts; ArrowInvalid if one is not UTF-8."""
+    edges = np.zeros(len(at) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=edges[1:])
+    out = np.empty(int(edges[-1]), dtype=np.uint8)
+    kernel.copy(buf, at, edges, out)
+    validity = None
+    if is_null is not None and is_null.any():
+        validity = pa.array(~is_null).buffers()[1]
+    content = pa.Array.from_buffers(
+        pa.binary(), len(at), [validity, pa.py_buffer(edges), pa.py_buffer(out)]
+    )
+    return content.cast(pa.string())
+
+
+def _read_carefully(
+    records: pa.RecordBatch, indices: NDArray[np.int64]
+) -> tuple[pa.RecordBatch, list[Problem]]:
+    rows: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for index in map(int, indices):
+        # A time stays Arrow's: Python knows no year after 9999, and a damaged one may be any.
+        record = {name: records.column(name)[index] for name in records.schema.names}
+        try:
+            rows.append(_read(record))
+        except WireError as error:
+            problems.append(Problem(index=index, reason=str(error)))
+    return pa.RecordBatch.from_pylist(rows, schema=COMMITS), problems
+
+
+def _read(record: dict[str, Any]) -> dict[str, Any]:
+    key: OffsetCommitKey = decode_key(record["key"].as_py())
+    content = decode_value(key, record["value"].as_py())
+    row = {
+        "group_id": key.group,
+        "topic": key.topic,
+        "partition": key.partition,
+        "at": record["timestamp"],
+        "log_partition": record["partition"].as_py(),
+        "log_offset": record["offset"].as_py(),
+        "is_removed": content is None,
+        "leader_epoch": -1,
+    }
+    if content is not None:
+        row |= {
+            "at": moments(np.array([content.commit_timestamp]))[0],
+            "committed": content.offset,
+            "leader_epoch": content.leader_epoch,
+            "metadata": content.metadata,
+        }
+    return row

@@ -1,0 +1,144 @@
+"""One word for each partition, by the rules that Burrow made known: no threshold, only movement.
+
+They are asked in this order, over a partition's last ten commits:
+
+    ok        nothing is left to read
+    stopped   the last commit is longer ago than those ten took, and none of them had caught up
+    rewound   a commit was below the one before, and what was lost is not regained
+    stalled   commits go on at the same offset, and none had caught up
+    warning   offsets move, none had caught up, and the lag never falls
+    ok        anything else
+
+Between two looks at a log its end is an old one, and every commit seems to catch up. So what lag
+did is judged by the looks since the first of those commits, and by the commits only where there
+are not two of them.
+
+Offsets that were removed, and all of a group that was deleted, are gone and have no word.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.silver.conforming import conform
+
+RECENT = 10
+"""Commits that are looked at, as many as Burrow keeps unless told otherwise."""
+
+SPAN_MS_MIN = 60_000
+"""A partition with few commits has no span to measure silence by; a minute is short enough."""
+
+_PLACE = ["group_id", "topic", "partition"]
+
+_STATUSES = """
+    CASE WHEN lag_records = 0 THEN 'ok'
+         WHEN lag_records > 0 AND silent_ms > span_ms AND NOT was_level THEN 'stopped'
+         WHEN last.committed < most THEN 'rewound'
+         WHEN coalesce(lag_records, 0) = 0 OR was_level OR size(recent) < 2 THEN 'ok'
+         WHEN last.committed = least_ THEN 'stalled'
+         WHEN never_falls THEN 'warning'
+         ELSE 'ok' END
+"""
+
+_REASONS = """
+    CASE status
+    WHEN 'stopped' THEN concat('no commit for ', silent_ms div 1000, ' s, while ', lag_records,
+        ' records wait')
+    WHEN 'rewound' THEN concat('the last commit is ', most - last.committed,
+        ' below one before it')
+    WHEN 'stalled' THEN concat('the last ', size(recent), ' commits are all at ', last.committed,
+        ', while ', lag_records, ' records wait')
+    WHEN 'warning' THEN concat('over the last ', size(recent), ' commits the lag has not fallen:',
+        ' now ', lag_records, ' records wait')
+    ELSE CASE WHEN lag_records IS NULL THEN 'the end of its log is not known'
+              WHEN lag_records = 0 THEN 'nothing is left to read'
+              ELSE concat(lag_records, ' records wait, and it keeps up') END END
+"""
+
+_SINCE = """
+    CASE status
+    WHEN 'stopped' THEN last.at
+    WHEN 'rewound' THEN get(filter(recent, (c, i) -> c.committed < most AND
+        i > array_position(transform(recent, x -> x.committed), most) - 1), 0).at
+    ELSE get(recent, 0).at END
+"""
+
+
+def build(
+    *, lag: DataFrame, ownership: DataFrame, generations: DataFrame, ends: DataFrame
+) -> DataFrame:
+    now = lag.select("at").union(ends.select("at")).agg(sql.max("at").alias("now"))
+    look = sql.expr("CASE WHEN log_offset IS NULL THEN struct(at, lag_records) END")
+    commit = sql.expr(
+        "CASE WHEN log_offset IS NOT NULL THEN struct(at, committed, lag_records) END"
+    )
+    lately = (
+        lag.groupBy(*_PLACE)
+        .agg(
+            sql.max_by(commit, "log_offset", RECENT).alias("newest_first"),
+            sql.max_by(look, sql.expr("CASE WHEN log_offset IS NULL THEN at END"), RECENT).alias(
+                "looks"
+            ),
+            sql.max("log_offset").alias("log_offset"),
+            sql.max_by("lag_records", sql.expr("struct(at, log_offset IS NOT NULL)")).alias(
+                "lag_records"
+            ),
+            sql.max_by("log_end", "at").alias("log_end"),
+        )
+        .where("get(newest_first, 0).committed IS NOT NULL")
+    )
+    owners = (
+        ownership.where("to_at IS NULL")
+        .groupBy(*_PLACE)
+        .agg(sql.max_by("member_id", "from_at").alias("owner"))
+    )
+    deleted = generations.groupBy("group_id").agg(
+        sql.expr("max(offset) FILTER (WHERE kind = 'deleted')").alias("deleted_at")
+    )
+    known = (
+        lately.join(deleted, "group_id", "left")
+        .where("deleted_at IS NULL OR deleted_at < log_offset")
+        .join(owners, _PLACE, "left")
+        .crossJoin(sql.broadcast(now))
+    )
+    return conform(_judged(known), tables.LAG_STATUS)
+
+
+def _judged(known: DataFrame) -> DataFrame:
+    return (
+        known.selectExpr(
+            "*",
+            # What was committed before a removal is no part of the story after it.
+            "reverse(CASE WHEN exists(newest_first, c -> c.committed IS NULL) THEN "
+            "slice(newest_first, 1, array_position(transform(newest_first, "
+            "c -> c.committed IS NULL), true)::int - 1) ELSE newest_first END) AS recent",
+        )
+        .selectExpr(
+            "*",
+            "element_at(recent, -1) AS last",
+            "array_max(transform(recent, c -> c.committed)) AS most",
+            "array_min(transform(recent, c -> c.committed)) AS least_",
+            "filter(reverse(looks), l -> l.at >= get(recent, 0).at) AS seen",
+        )
+        .selectExpr(
+            "*",
+            "transform(CASE WHEN size(seen) >= 2 THEN seen ELSE transform(recent, "
+            "c -> struct(c.at, c.lag_records)) END, x -> x.lag_records) AS lags",
+        )
+        .selectExpr(
+            "*",
+            "coalesce(array_contains(lags, 0L), false) AS was_level",
+            "forall(sequence(1, size(lags)), i -> i = 1 OR "
+            "coalesce(get(lags, i - 1) >= get(lags, i - 2), false)) AS never_falls",
+        )
+        .selectExpr(
+            "*",
+            "unix_millis(now) - unix_millis(last.at) AS silent_ms",
+            f"greatest(unix_millis(last.at) - unix_millis(get(recent, 0).at), {SPAN_MS_MIN})"
+            " AS span_ms",
+        )
+        .withColumn("status", sql.expr(_STATUSES))
+        .withColumn("reason", sql.expr(_REASONS))
+        .withColumn("since", sql.expr(_SINCE))
+        .withColumn("committed", sql.expr("last.committed"))
+    )

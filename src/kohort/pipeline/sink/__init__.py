@@ -1,0 +1,1 @@
+"""Writing topics: an idempotent producer in each of Spark's tasks."""

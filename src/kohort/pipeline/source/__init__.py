@@ -1,0 +1,1 @@
+"""Reading topics: a member beside Spark's driver, and workers that fetch ranges."""

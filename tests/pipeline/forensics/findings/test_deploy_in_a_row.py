@@ -1,0 +1,89 @@
+"""A fleet that is restarted one by one is found; a static fleet, or one that grows, is not."""
+
+from collections.abc import Callable
+
+from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings.deploy_in_a_row import DEPLOY_IN_A_ROW
+from tests.pipeline.forensics.findings.conftest import Found
+from tests.pipeline.forensics.stories import G, M, P, R, Row, S, beats
+
+NAMES = "abcd"
+
+
+def fleet(lives: dict[str, int], *, static: bool = False) -> list[M]:
+    return [
+        M(f"{n}{life}", f"t{i}", instance=f"rack-{n}" if static else None)
+        for i, (n, life) in enumerate(lives.items())
+    ]
+
+
+def one_by_one(*, with_events: bool) -> list[Row]:
+    """Each member goes and comes back in one rebalance of three seconds."""
+    lives = dict.fromkeys(NAMES, 1)
+    rows: list[Row] = [G(0, 1, *fleet(lives)), *beats(5, 295, every=5, of="t0 t1 t2 t3")]
+    for index, name in enumerate(NAMES, start=1):
+        at, old = 240 + index * 60, M(f"{name}1")
+        before, lives[name] = fleet(lives), 2
+        after = fleet(lives)
+        rows += [*beats(at - 55, at, every=5, of="t0 t1 t2 t3"), G(at + 3, index + 1, *after)]
+        if with_events:
+            everyone = [P(m, 3) for m in after]
+            rows += [S(at, index, "member-left", old)]
+            rows += [
+                R(at + 3, index + 1, "member-left", old, *everyone, started=at, out=[(old, "left")])
+            ]
+        assert len(before) == len(after)
+    return rows
+
+
+def static_deploy() -> list[Row]:
+    lives = dict.fromkeys(NAMES, 1)
+    rows: list[Row] = [G(0, 1, *fleet(lives, static=True))]
+    for index, name in enumerate(NAMES, start=1):
+        lives[name] = 2
+        rows.append(G(index * 60, 1, *fleet(lives, static=True)))
+    return rows
+
+
+def growing() -> list[Row]:
+    return [
+        G(size * 60, size, *(M(f"{n}1", f"t{i}") for i, n in enumerate("abcdefgh"[:size])))
+        for size in range(1, 9)
+    ]
+
+
+def up_and_down() -> list[Row]:
+    """Four more for a while, and the same four gone again."""
+    sizes = [4, 6, 8, 6, 4]
+    return [
+        G(n * 60, n + 1, *(M(f"{name}1", f"t{i}") for i, name in enumerate("abcdefgh"[:size])))
+        for n, size in enumerate(sizes)
+    ]
+
+
+def all_at_once() -> list[Row]:
+    """Everybody stops, then everybody starts: nobody is left to wait."""
+    old, new = fleet(dict.fromkeys(NAMES, 1)), fleet(dict.fromkeys(NAMES, 2))
+    return [G(0, 1, *old), G(300, 2, *old[:2]), G(310, 3), G(330, 4, *new[:2]), G(335, 5, *new)]
+
+
+HISTORY = {
+    "guilty": one_by_one(with_events=False),
+    "guilty with events": one_by_one(with_events=True),
+    "static": static_deploy(),
+    "all at once": all_at_once(),
+    "growing": growing(),
+    "up and down": up_and_down(),
+}
+
+
+def test_a_fleet_restarted_one_by_one_is_found(found: Callable[[Finding], Found]) -> None:
+    deploys = found(DEPLOY_IN_A_ROW)
+
+    assert deploys.keys() == {"guilty", "guilty with events"}
+    (inferred,), (exact,) = deploys["guilty"], deploys["guilty with events"]
+    assert exact["count"] == inferred["count"] == 4
+    assert exact["what"].startswith("4 of 4 members were replaced within 183.0 s, in 4 rebalances")
+    assert exact["would_have_saved_ms"] == 4 * 4 * 3000
+    assert inferred["would_have_saved_ms"] == 4 * 4 * 3000
+    assert "by estimate" in inferred["what"]

@@ -1,0 +1,105 @@
+"""Whole runs: from a copied log and from clusters that live, to tables that explain themselves."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kohort.corpus.making import Plan, make
+from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.run import run
+from kohort.pipeline.forensics.store import NoTables, Store
+from kohort.pipeline.forensics.wish import ForensicsWish
+from tests.client.clusters import Cluster
+from tests.client.crowds import crowd_of
+
+KINDS = ("deploy-in-a-row", "crash-loop", "steady")
+
+
+def read_truth(corpus: Path) -> dict[tuple[str, int], str]:
+    """What really began each rebalance that led to a generation."""
+    lines = [json.loads(line) for line in (corpus / "truth.jsonl").read_text("utf-8").splitlines()]
+    return {
+        (each["group"], each["generation"]): each["trigger"]
+        for each in lines
+        if each["line"] == "rebalance" and each["ending"] == "stable"
+    }
+
+
+def test_a_copied_log_is_explained_as_it_happened(spark: SparkSession, tmp_path: Path) -> None:
+    corpus, target = tmp_path / "corpus", tmp_path / "tables"
+    make(Plan(seed=11, kinds=KINDS, hours=1), corpus)
+    steps: list[str] = []
+
+    summary = run(
+        spark,
+        ForensicsWish(target=f"{target}", log=f"{corpus / 'log'}", ends=f"{corpus / 'ends.jsonl'}"),
+        watch=lambda what, _step, _steps: steps.append(what),
+    )
+
+    store = Store(spark, f"{target}")
+    told = {
+        (row.group_id, row.generation): row.trigger
+        for row in store.read(tables.REBALANCES).where("ending = 'stable'").collect()
+    }
+    assert told == read_truth(corpus)
+    assert summary.figures["has_events"]
+    assert summary.figures["tables"]["rebalances"] >= len(told)
+    assert summary.torn == ()
+    assert steps[-1] == "findings"
+    assert store.summary()["tables"] == summary.figures["tables"]
+
+
+def test_running_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    corpus, target = tmp_path / "corpus", tmp_path / "tables"
+    make(Plan(seed=12, kinds=("steady",), hours=1), corpus)
+    wish = ForensicsWish(target=f"{target}", log=f"{corpus / 'log'}")
+
+    first, second = run(spark, wish), run(spark, wish)
+
+    assert (first.records, first.figures) == (second.records, second.figures)
+
+
+def test_tables_that_were_cut_off_are_not_taken_for_whole(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark, f"{tmp_path}")
+    store.complete({"tables": {}})
+
+    store.begin()
+
+    with pytest.raises(NoTables, match="run kohort pipeline forensics again"):
+        store.summary()
+
+
+def test_a_cluster_is_looked_at_as_it_lives(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    own = cluster.name_group()
+    with crowd_of(cluster, 4) as crowd:
+        crowd.join()
+        crowd.settle()
+        crowd.produce(10)
+        crowd.read(40)
+        crowd.members[0].commit()
+        second = crowd.join()
+        crowd.settle()
+        wish = ForensicsWish(
+            target=f"{tmp_path}",
+            bootstrap_servers=cluster.bootstrap_servers,
+            groups=(crowd.group,),
+            group_id=own,
+        )
+        first_run = run(spark, wish)
+        crowd.leave(second)
+        crowd.settle()
+        second_run = run(spark, wish)
+
+    rows = Store(spark, f"{tmp_path}").read(tables.REBALANCES).orderBy("generation").collect()
+    assert [row.trigger for row in rows] == ["member-joined", "member-joined", "member-left"]
+    assert {row.group_id for row in rows} == {crowd.group}
+    assert all(row.is_exact for row in rows) == bool(second_run.figures["has_events"])
+    assert second_run.records > first_run.records
+    lag = Store(spark, f"{tmp_path}").read(tables.LAG_STATUS).collect()
+    assert {row.lag_records for row in lag} == {0}
