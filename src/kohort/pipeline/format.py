@@ -31,7 +31,8 @@ class KohortDataSource(DataSource):
         return KohortStreamReader(read_source_options(self.options, is_streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from kohort.pipeline.sink.writers import make_writer  # noqa: PLC0415  # who reads needs no producer
+        # Who only reads needs no producer.
+        from kohort.pipeline.sink.writers import make_writer  # noqa: PLC0415
 
         return make_writer(self.options, schema, overwrite)
 
@@ -40,6 +41,6 @@ class KohortDataSource(DataSource):
         schema: StructType,
         overwrite: bool,
     ) -> DataSourceStreamWriter:
-        from kohort.pipeline.sink.writers import make_stream_writer  # noqa: PLC0415  # likewise
+        from kohort.pipeline.sink.writers import make_stream_writer  # noqa: PLC0415  # as above
 
         return make_stream_writer(self.options, schema, overwrite)

@@ -141,7 +141,9 @@ class E:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def S(at: float, number: int, trigger: str, culprit: M | None = None, reason: str = "") -> E:  # noqa: N802
+def S(  # noqa: N802
+    at: float, number: int, trigger: str, culprit: M | None = None, reason: str = ""
+) -> E:
     """A rebalance started, in a generation."""
     said = {"generation": number, "trigger": trigger, "client_reason": reason or None}
     return E(at, "rebalance-started", {**said, "culprit": culprit and culprit.party})

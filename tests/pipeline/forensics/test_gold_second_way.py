@@ -59,12 +59,11 @@ def read_rebalances(rows: Sequence[Row]) -> Iterator[Figures]:
     last: dict[Place, str] = {}
     lost_at: dict[Place, float] = {}
     owners: dict[Place, str] = {}
-    heard: float | None = None
+    heard: dict[str, float] = {}
     is_peopled = False
     for row in rows:
         if isinstance(row, C):
-            if any(place in owners for place in places(row.of)):
-                heard = row.at
+            heard |= {owners[place]: row.at for place in places(row.of) if place in owners}
         elif isinstance(row, G | D):
             now = {place: m.id for m in row.members for place in places(m.got)}
             gap = sum(
@@ -80,7 +79,12 @@ def read_rebalances(rows: Sequence[Row]) -> Iterator[Figures]:
                 if row.members and is_peopled:
                     ownerless = gap
                     if row.protocol == "range":
-                        ownerless = None if heard is None else gap + len(now) * (row.at - heard)
+                        idle = [
+                            row.at - heard[owner]
+                            for owner in owners.values()
+                            if owner in heard and owner in {m.id for m in row.members}
+                        ]
+                        ownerless = gap + sum(idle) if idle else None
                 yield (
                     row.number,
                     moved,
@@ -89,7 +93,7 @@ def read_rebalances(rows: Sequence[Row]) -> Iterator[Figures]:
                 )
             lost_at |= {place: row.at for place, who in owners.items() if now.get(place) != who}
             last = {**last, **now} if row.members else {}
-            owners, heard, is_peopled = now, None, bool(row.members)
+            owners, heard, is_peopled = now, {}, bool(row.members)
 
 
 def fewest_moves(before: dict[Place, str], now: dict[Place, str], members: list[str]) -> int:

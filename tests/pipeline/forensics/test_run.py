@@ -23,7 +23,7 @@ def read_truth(corpus: Path) -> dict[tuple[str, int], str]:
     return {
         (each["group"], each["generation"]): each["trigger"]
         for each in lines
-        if each["line"] == "rebalance" and each["ending"] == "stable"
+        if each["what"] == "rebalance" and each["ending"] == "stable"
     }
 
 

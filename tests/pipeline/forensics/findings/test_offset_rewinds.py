@@ -1,4 +1,4 @@
-"""Offsets that members set back are found; those an operator sets back in an empty group are not."""
+"""Offsets that members set back are found; those set back in an empty group are not."""
 
 from collections.abc import Callable
 

@@ -68,8 +68,8 @@ CRASH_LOOP = Finding(
     severity="CASE WHEN is_quiet THEN 'warning' ELSE 'critical' END",
     what="{subject} started {count} times in a row, and mostly lived for {life_ms:s} s. Its lives "
     "ended so: {how}.",
-    advice="Read its log around the end of each life. A record it cannot digest is a frequent "
-    "reason: compare where the partition's commits stand still. Let restarts wait longer each time.",
+    advice="Read its log around the end of each life. Often there is a record it cannot digest: "
+    "see whether a partition's commits stand still. Let restarts wait longer each time.",
     setting="CASE WHEN NOT is_quiet THEN 'group.instance.id' END",
     shown=("members", "endings"),
 )

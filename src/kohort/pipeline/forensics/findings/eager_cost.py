@@ -41,7 +41,7 @@ def _find(evidence: Evidence) -> DataFrame:
             "*",
             "CAST(NULL AS STRING) AS subject",
             "round(100 * moved / partitions) AS percent",
-            "CASE WHEN is_exact THEN '' ELSE ' The times are estimates, from anybody\\'s last "
+            "CASE WHEN is_exact THEN '' ELSE ' The times are estimates, from each member\\'s last "
             "commit to the new generation.' END AS doubt",
         )
     )

@@ -6,9 +6,9 @@ rebalance, however many others came to nothing in between, and its cause is infe
 
 The time without an owner is the sum of silver's gaps that the rebalance ended. While a group
 stands empty nobody is kept waiting: only the part within the rebalance counts then. Without events
-nobody knows when members of an eager protocol stopped. There, every partition that had an owner
-is taken to have been without one since anybody's last sign, which is an estimate, as `is_exact`
-tells; cooperative gaps show in the generations themselves.
+nobody knows when members of an eager protocol stopped. There, the partitions of those who stayed
+are taken to have been without an owner since their owner's last sign, which is an estimate, as
+`is_exact` tells; cooperative gaps show in the generations themselves.
 """
 
 from pyspark.sql import DataFrame
@@ -133,6 +133,7 @@ def infer(*, generations: DataFrame, ownership: DataFrame, commits: DataFrame) -
             f"CASE WHEN {_IS_EVEN} THEN greatest(coalesce(moved - necessary, 0L), 0L) END"
             " AS moved_needlessly",
             "gap_ms",
+            "idle_ms",
             "replayed",
         )
         .withColumn("estimate", sql.expr(_ESTIMATE))
@@ -147,7 +148,7 @@ _IS_EVEN = (
 _ESTIMATE = """
     CASE WHEN ending = 'empty' OR members_before = 0 THEN 0L
          WHEN members_before IS NULL OR is_cooperative THEN coalesce(gap_ms, 0L)
-         ELSE coalesce(gap_ms, 0L) + partitions * duration_ms END
+         ELSE coalesce(gap_ms, 0L) + idle_ms END
 """
 
 

@@ -34,11 +34,20 @@ REJOIN_MS = 10_000
 SLACK_MS = 2_000
 """For timers, and for what lies between a decision and its record."""
 
+_IDLE = (
+    "CASE WHEN ended_ms - sign_ms BETWEEN 0 AND 2 * m.rebalance_timeout_ms "
+    "THEN (ended_ms - sign_ms) * size(m.assigned) END"
+)
+"""Partition-time since a member's last sign; what is longer than a rebalance can be is no part."""
+
 _PAIR = ("group_id", "era", "seq")
 
 
 def silences(paired: DataFrame, signs: DataFrame) -> DataFrame:
-    """For each pair: `last_sign` of anybody, and `exits`: who is gone, how and when, in order."""
+    """For each pair: `last_sign` of anybody; `exits`: who is gone, how and when, in order.
+
+    And `idle_ms`: for how long the partitions of those who stayed were without a commit.
+    """
     members = (
         paired.where("before IS NOT NULL")
         .selectExpr(
@@ -71,13 +80,14 @@ def silences(paired: DataFrame, signs: DataFrame) -> DataFrame:
             sql.expr("max(sign_ms) FILTER (WHERE NOT is_gone)").alias("stayed_ms"),
             sql.expr(f"max(rhythm_ms) FILTER (WHERE {steady})").alias("usual_ms"),
             sql.collect_list("exit").alias("exits"),
+            sql.expr(f"sum({_IDLE}) FILTER (WHERE NOT is_gone)").alias("idle_ms"),
         )
         .selectExpr(
             "*",
             f"coalesce(stopped_from - {NOTICE_MS}, ended_ms - {REJOIN_MS}) AS from_ms",
             "least(coalesce(stopped_by, ended_ms), ended_ms) AS by_ms",
         )
-        .selectExpr(*_PAIR, "last_sign", f"{_judged('exits')} AS exits")
+        .selectExpr(*_PAIR, "last_sign", "idle_ms", f"{_judged('exits')} AS exits")
     )
 
 

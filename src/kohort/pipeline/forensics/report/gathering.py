@@ -53,7 +53,8 @@ def gather(shelf: Shelf) -> Overview:
         summaries = tuple(_summary(row.asDict(recursive=True)) for row in joined.collect())
     finally:
         known.unpersist()
-    if unknown := set(shelf.groups) - {each.group_id for each in summaries}:
+    unknown = set(shelf.groups) - {each.group_id for each in summaries}
+    if unknown and groups < len(set(shelf.groups)):
         raise NoTables(f"{shelf.place}: no such group: {', '.join(sorted(unknown))}")
     return Overview(
         since_ms=since_ms,

@@ -24,7 +24,11 @@ def pack(story: Story, since_ms: int) -> dict[str, Any]:
         "knowledge": story.knowledge,
         "shown_from": story.shown_from_ms - since_ms,
         "left_out": list(story.left_out),
-        "findings": [_moved(plain(each), since_ms) for each in story.findings],
+        "findings": [
+            # Evidence is for programs, and may be long.
+            {k: v for k, v in _moved(plain(each), since_ms).items() if k != "evidence"}
+            for each in story.findings
+        ],
         "rebalances": _table([_rebalance(each, names, since_ms) for each in story.rebalances]),
         "programs": [
             {
@@ -50,7 +54,12 @@ def pack(story: Story, since_ms: int) -> dict[str, Any]:
             [each.at_ms - since_ms, each.records, each.seconds and round(each.seconds, 1)]
             for each in story.lag
         ],
-        "laggards": _table([_moved(plain(each), since_ms) for each in story.laggards]),
+        "laggards": _table(
+            [
+                _moved(plain(each), since_ms) | {"owner": names.member(each.owner)}
+                for each in story.laggards
+            ]
+        ),
         # Last, since whoever is named above is in it.
         "names": names.all,
     }
@@ -74,6 +83,10 @@ class _Names:
 
     def party(self, party: Party | None) -> int | None:
         return None if party is None else self.number(party.who)
+
+    def member(self, member_id: str | None) -> str | None:
+        """By its program's name, if that is known."""
+        return None if member_id is None else self._members.get(member_id, member_id)
 
     def owner(self, stretch: Stretch) -> int:
         """An owner's host is not told with its ownership, so it is asked for by its member id."""

@@ -116,6 +116,7 @@ function narrow() {
     row.hidden = !((!only || row.dataset.need === only) && words.every((word) => text.includes(word)));
     shown += !row.hidden;
   }
+  byId("groups").parentElement.hidden = !shown;
   byId("shown").textContent = shown === lines.length ? "" : `${number(shown)} of ${number(lines.length)}`;
 }
 byId("find").addEventListener("input", narrow);

@@ -35,30 +35,35 @@ STORIES_BYTES_MAX: Final = 4_000_000
 LIST_BYTES_MAX: Final = 2_000_000
 """Room for about 2,000 groups."""
 
+TAGS: Final = {"exact": "exact", "mixed": "partly exact", "inferred": "inferred"}
+
 NEEDS: Final = {Need.NOW: "needs you", Need.SOON: "look", Need.NONE: "quiet"}
 
 BINS: Final = 48
+
+SHORT_NAME: Final = 26
 
 
 def report_as_html(report: Report) -> str:
     parts = {name: _part(name) for name in ("page.css", "page.js", "story.js", "timeline.js")}
     style = parts["page.css"]
     script = "\n".join([parts["page.js"], parts["timeline.js"], parts["story.js"]])
-    stories = _stories(report)
+    stories, kind = _stories(report), _kind(report)
     rows = _rows(report, {each["id"] for each in stories})
     return Template(_part("page.html")).substitute(
         policy=_policy(script, style),
         style=style,
         script=script,
         headline=escape(report.headline),
-        worst=f"<p class=worst>{escape(report.worst)}</p>" if report.worst else "",
+        worst=_worst(report, {each["id"] for each in stories}),
         span=_span(report),
-        kind=_kind(report),
+        kind=kind,
+        tag=f'<span class="tag">{TAGS[kind]}</span> ' if kind in TAGS else "",
         knowledge=escape(report.knowledge),
         measure=escape(report.measure),
         notes=_notes(report, told=len(stories), listed=len(rows)),
         rows="\n".join(rows),
-        empty="" if rows else "<p class=empty>No group is known here.</p>",
+        empty="" if rows else " hidden",
         head=_json(_head(report, [each["id"] for each in stories])),
         stories="\n".join(
             f'<script type="application/json" id="story-{number}">{_json(each)}</script>'
@@ -73,9 +78,26 @@ def _part(name: str) -> str:
 
 
 def _kind(report: Report) -> str:
+    if not any(each.rebalances for each in report.groups):
+        return "nothing"
     if report.is_exact:
         return "exact"
     return "mixed" if any(each.exact for each in report.groups) else "inferred"
+
+
+def _worst(report: Report, told: set[str]) -> str:
+    """The sentence about the worst group, whose name leads to it."""
+    if not report.worst:
+        return ""
+    name = report.groups[0].group_id
+    before, _, after = report.worst.partition(name)
+    linked = _name(name, is_told=name in told)
+    return f'<p class="worst">{escape(before)}{linked}{escape(after)}</p>'
+
+
+def _name(group: str, *, is_told: bool) -> str:
+    name = f"<bdi>{escape(group)}</bdi>"
+    return f'<a href="#group={quote(group, safe="")}">{name}</a>' if is_told else name
 
 
 def _stories(report: Report) -> list[dict[str, Any]]:
@@ -151,7 +173,7 @@ def _policy(script: str, style: str) -> str:
 
 def _span(report: Report) -> str:
     if report.since_ms is None or report.until_ms is None:
-        return "no time at all"
+        return "nothing to tell of"
     words = stretch(report.since_ms, report.until_ms)
     length = duration(report.until_ms - report.since_ms)
     told = f"{words}, {length}"
@@ -163,9 +185,7 @@ def _span(report: Report) -> str:
 
 
 def _row(group: Group, *, is_told: bool) -> str:
-    name = f"<bdi>{escape(group.group_id)}</bdi>"
-    if is_told:
-        name = f'<a href="#group={quote(group.group_id, safe="")}">{name}</a>'
+    name = _name(group.group_id, is_told=is_told)
     chips = "".join(f"<li>{escape(each.replace('-', ' '))}</li>" for each in group.findings)
     lag = "" if group.lag_records is None else f"{group.lag_records:,}"
     status = group.lag_status or ""
@@ -208,9 +228,11 @@ def _who(name: str | None) -> str:
     if name is None:
         return ""
     client, at, host = name.rpartition(" at /")
-    if not at:
-        return f"<bdi>{escape(name)}</bdi>"
-    return f"<bdi>{escape(client)}</bdi><small> at /{escape(host)}</small>"
+    whole = client if at else name
+    # A name that has room is not broken at its hyphens.
+    short = ' class="short"' if len(whole) <= SHORT_NAME else ""
+    where = f"<small> at /{escape(host)}</small>" if at else ""
+    return f"<bdi{short}>{escape(whole)}</bdi>{where}"
 
 
 def _cell(label: str, value: float, text: str) -> str:
@@ -221,7 +243,7 @@ def _need(group: Group) -> str:
     pain = group.pain
     why = (
         f"{pain.total:g} = findings {pain.findings:g} + without an owner {pain.ownerless:g} "
-        f"+ rebalancing {pain.rebalancing:g} + lag {pain.lag:g}"
+        f"+ rebalancing {pain.rebalancing:g} + rebalances an hour {pain.rate:g} + lag {pain.lag:g}"
     )
     return (
         f'<span class="need {group.need}" title="{escape(why)}">{NEEDS[group.need]}</span>'

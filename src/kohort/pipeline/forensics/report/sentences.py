@@ -5,7 +5,14 @@ from typing import Final
 
 from kohort.pipeline.forensics.report.material import Finding, Overview, Starter, Summary
 from kohort.pipeline.forensics.report.model import Answers
-from kohort.pipeline.forensics.report.pain import Need, need, ownerless_share, rebalancing_share
+from kohort.pipeline.forensics.report.pain import (
+    HOUR_MS,
+    Need,
+    need,
+    ownerless_share,
+    rebalances_per_hour,
+    rebalancing_share,
+)
 from kohort.pipeline.forensics.report.words import (
     DEEDS,
     TRIGGERS,
@@ -130,8 +137,10 @@ def about(group: Summary) -> str:
     if group.lag_records is None:
         return said
     behind = sum(number for status, number in group.statuses if status != "ok")
-    falling = f", {count(behind, 'partition')} of it not keeping up" if behind else ""
-    return f"{said} {count(group.lag_records, 'record')} behind at the end{falling}."
+    said += f" {count(group.lag_records, 'record')} behind at the end"
+    if not behind:
+        return f"{said}."
+    return f"{said}; {count(behind, 'partition')} {'does' if behind == 1 else 'do'} not keep up."
 
 
 def answers(group: Summary, findings: Sequence[Finding], span_ms: int) -> Answers:
@@ -150,8 +159,8 @@ def _why(group: Summary, span_ms: int) -> str:
             if group.state
             else "It has no members: somebody commits offsets under this name, and that is all."
         )
-    per_hour = group.rebalances * 3_600_000 / span_ms if span_ms else 0
-    rate = f", {per_hour:.1f} an hour" if group.rebalances > 1 and span_ms >= 3_600_000 else ""
+    is_long = group.rebalances > 1 and group.known_ms >= HOUR_MS
+    rate = f", {rebalances_per_hour(group):.1f} an hour" if is_long else ""
     said = f"{count(group.rebalances, 'rebalance')} in {duration(span_ms)}{rate}."
     (first, _), *others = group.triggers or [("unknown", 0)]
     if not others:
@@ -175,13 +184,14 @@ def _who(group: Summary) -> str:
     first = group.starters[0]
     if find_starter(group) is None:
         return (
-            f"No one in particular: {group.starters_total:,} programs began rebalances, none of "
+            f"Nobody in particular: {group.starters_total:,} programs began rebalances, none of "
             f"them more than {first.rebalances:,}."
         )
-    said = (
-        f"{first.party.who} began {first.rebalances:,} of {group.rebalances:,}, mostly "
-        f"{DEEDS.get(first.trigger, first.trigger)}."
-    )
+    deed = DEEDS.get(first.trigger, first.trigger)
+    if group.rebalances == 1:
+        return f"{first.party.who}, {deed}."
+    mostly = "mostly " if first.rebalances > 1 else ""
+    said = f"{first.party.who} began {first.rebalances:,} of {group.rebalances:,}, {mostly}{deed}."
     if len(group.starters) > 1:
         second = group.starters[1]
         said += f" Next is {second.party.who}, with {second.rebalances:,}."
@@ -214,6 +224,10 @@ def _cost(group: Summary) -> str:
 
 def _change(group: Summary, findings: Sequence[Finding]) -> str:
     advised = [each for each in findings if each.severity != "notice"] or list(findings)
+    if not advised and need(group) is not Need.NONE:
+        return (
+            "No known pattern explains it. See below who comes and goes, and ask what starts them."
+        )
     if not advised:
         return (
             "Nothing: none of the known patterns shows."

@@ -27,11 +27,12 @@ function showStory(article, story, index) {
   charts = [timeline];
   parts.push(...findings(story, timeline));
   if (story.places.length || story.lag.length || rebalances.length) parts.push(...timelinePart(story, rebalances, timeline));
-  if (rebalances.length) {
+  if (rebalances.filter((each) => each.duration_ms !== null).length > 1) {
     const bars = new Durations(rebalances, select);
     charts.push(bars);
-    parts.push(...durationsPart(rebalances, bars), ...rebalanceTable(story, rebalances, select, timeline));
+    parts.push(...durationsPart(rebalances, bars));
   }
+  if (rebalances.length) parts.push(...rebalanceTable(story, rebalances, select, timeline));
   parts.push(...programTable(story, timeline), ...laggardTable(story));
   if (story.left_out.length) parts.push(h("footer", { class: "notes" }, story.left_out.map((each) => h("p", {}, each))));
   article.replaceChildren(...parts);
@@ -50,7 +51,9 @@ function way(index) {
 /* A client, and below it where it runs. */
 function program(name) {
   const cut = name.lastIndexOf(" at /");
-  return cut < 0 ? h("bdi", {}, name) : [h("bdi", {}, name.slice(0, cut)), h("small", {}, name.slice(cut))];
+  const client = cut < 0 ? name : name.slice(0, cut);
+  const short = client.length <= 26 ? "short" : null;
+  return [h("bdi", { class: short }, client), cut < 0 ? null : h("small", {}, name.slice(cut))];
 }
 
 /* ---- findings ---- */
@@ -96,7 +99,7 @@ function timelinePart(story, rebalances, timeline) {
       zoom("+", "Zoom in", () => timeline.scale(0.5)), zoom("−", "Zoom out", () => timeline.scale(2)),
       zoom("All", "Show all of the time", () => timeline.zoom(...timeline.whole)))),
     timeline.element,
-    h("ul", { class: "legend" }, shapes.map(mark), story.places.length ? swatch("gap", "without an owner") : null,
+    h("ul", { class: "legend" }, shapes.map(mark), timeline.hasGaps ? swatch("gap", "without an owner") : null,
       story.absences.some(isLong) ? swatch("away", "the group had no members") : null,
       shown.map((who) => swatch(`p${who % 10}`, story.names[who])),
       owners.length > shown.length ? h("li", {}, `and ${owners.length - shown.length} more`) : null),
@@ -221,7 +224,7 @@ function laggardTable(story) {
     h("td", {}, h("span", { class: `lag-${each.status}` }, each.status)),
     cell(each.lag_records, dash(each.lag_records)), h("td", {}, each.reason),
     h("td", { class: "num", "data-v": each.since_ms ?? -1 }, each.since_ms === null ? "" : time(each.since_ms)),
-    h("td", { class: "who" }, each.owner === null ? "nobody" : h("bdi", {}, each.owner))));
+    h("td", { class: "who" }, each.owner === null ? "nobody" : program(each.owner))));
   if (!rows.length) return [];
   return [h("h2", {}, "Partitions that do not keep up"),
     ...table([["Partition", ""], ["Status", ""], ["Records behind", "n"], ["Why", ""], ["Since", ""], ["Held by", ""]], rows, "Lag")];

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Final
 
 from kohort.pipeline.forensics.report import model, sentences
 from kohort.pipeline.forensics.report.material import Detail, Finding, Life, Overview, Summary
@@ -14,11 +13,10 @@ from kohort.pipeline.forensics.report.pain import (
     need,
     ownerless_share,
     pain,
+    rebalances_per_hour,
     rebalancing_share,
 )
 from kohort.pipeline.forensics.report.words import SEVERITIES, STATUSES, count, duration
-
-HOUR_MS: Final = 3_600_000
 
 
 def tell(overview: Overview, ranked: Sequence[Summary], details: Sequence[Detail]) -> model.Report:
@@ -61,9 +59,10 @@ def _left_out(overview: Overview, in_full: set[str]) -> tuple[str, ...]:
             "listed are counted, and not listed."
         )
     if len(in_full) < listed:
+        groups = f"{count(len(in_full), 'group')} with the most pain"
         said.append(
-            f"The {len(in_full):,} groups with the most pain are shown in full. To see another one "
-            "in full, make a report of that group alone."
+            f"The {groups} {'is' if len(in_full) == 1 else 'are'} shown in full. To see another "
+            "one in full, make a report of that group alone."
         )
     if overview.undecodable:
         said.append(
@@ -90,10 +89,10 @@ def _group(group: Summary, span_ms: int, *, is_in_full: bool) -> model.Group:
         members=group.members,
         partitions=group.partitions,
         rebalances=group.rebalances,
-        rebalances_per_hour=round(group.rebalances * HOUR_MS / span_ms, 2) if span_ms else 0.0,
-        rebalancing_share=round(rebalancing_share(group), 5),
+        rebalances_per_hour=round(rebalances_per_hour(group), 2),
+        rebalancing_share=round(rebalancing_share(group), 8),
         ownerless_ms=group.ownerless_ms,
-        ownerless_share=round(ownerless_share(group), 5),
+        ownerless_share=round(ownerless_share(group), 8),
         starter=starter.party.who if starter else None,
         findings=tuple(sorted(severity, key=lambda name: (_grave(severity[name]), name))),
         lag_records=group.lag_records,
@@ -127,7 +126,9 @@ def _story(detail: Detail, group: Summary, overview: Overview) -> model.Story:
         stretches=detail.stretches,
         absences=detail.absences,
         lag=_lag(detail, since_ms),
-        laggards=detail.laggards,
+        laggards=tuple(
+            replace(each, reason=_humane(each.reason, None)) for each in detail.laggards
+        ),
     )
 
 
@@ -139,11 +140,12 @@ def _in_words(finding: Finding) -> Finding:
 def _humane(text: str, name: str | None) -> str:
     if name and name in text:
         return name.join(_humane(part, None) for part in text.split(name))
-    return re.sub(
+    timely = re.sub(
         r"(?<![\w.,-])(\d{2,}(?:\.\d)?) s\b",
         lambda found: duration(float(found[1]) * 1000),
         text,
     )
+    return re.sub(r"(?<![\w.,-])\d{4,}(?= records\b)", lambda found: f"{int(found[0]):,}", timely)
 
 
 def _shown_from(detail: Detail, group: Summary, since_ms: int) -> int:

@@ -46,6 +46,9 @@ class Timeline {
     this.whole = [story.shown_from, Math.max(head.until - head.since, story.shown_from + 1)];
     this.view = this.whole;
     this.chosen = -1;
+    this.ends = this.lastEnds();
+    this.hasGaps = story.stretches.some(([, , , gap]) => gap > 0)
+      || [...this.ends.values()].some((end) => end < this.whole[1]);
     this.picture = s("svg", {
       tabindex: "0", role: "application", "aria-describedby": "tale",
       "aria-label": `Timeline of ${counted(rebalances.length, "rebalance")} over ${counted(story.places.length, "partition")}. `
@@ -60,6 +63,19 @@ class Timeline {
     this.picture.addEventListener("pointerleave", () => { tip.hidden = true; });
     this.lag.addEventListener("pointermove", (event) => this.pointLag(event));
     this.lag.addEventListener("pointerleave", () => { tip.hidden = true; });
+  }
+
+  /* Until when each row had any owner. */
+  lastEnds() {
+    const ends = new Map();
+    for (const [, , end, , runs] of this.story.stretches) {
+      for (let i = 0; i < runs.length; i += 2) {
+        for (let row = runs[i]; row < runs[i] + runs[i + 1]; row += 1) {
+          ends.set(row, Math.max(ends.get(row) ?? 0, end ?? Infinity));
+        }
+      }
+    }
+    return ends;
   }
 
   lagWords() {
@@ -77,7 +93,7 @@ class Timeline {
     this.gutter = rows ? Math.min(cap, Math.max(44, longest * 6.3 + 10)) : 44;
     this.top = 34;
     this.step = rows <= 16 ? 16 : rows <= 32 ? 12 : 9;
-    this.width = width - this.gutter - 6;
+    this.width = width - this.gutter - 20;
     const bottom = this.top + Math.max(rows, 1) * this.step + 2;
     this.height = bottom + 24;
     const [from, to] = this.view;
@@ -87,7 +103,7 @@ class Timeline {
     this.picture.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.picture.setAttribute("height", this.height);
     this.picture.replaceChildren(clip, ...this.labels(cap),
-      s("g", { "clip-path": "url(#plot)" }, ...this.ownership(bottom), ...this.marks(bottom)),
+      s("g", { "clip-path": "url(#plot)" }, ...this.ownership(bottom), ...this.bands(bottom)), ...this.marks(),
       ...axis(this.x, this.view, this.width, bottom));
     if (this.story.lag.length) this.drawLag(width);
   }
@@ -108,7 +124,6 @@ class Timeline {
     const thick = this.step - 2;
     const held = {};
     const gaps = [];
-    const lastEnd = new Map();
     const paint = (list, begin, end, runs, least) => {
       if (end < from || begin > to) return;
       const [a, b] = atLeast(this.x(Math.max(begin, from)), this.x(Math.min(end, to)), least);
@@ -121,13 +136,8 @@ class Timeline {
     for (const [who, begin, end, gap, runs] of this.story.stretches) {
       paint(held[who % 10] ||= [], begin, end ?? this.whole[1], runs, 0.5);
       if (gap) paint(gaps, begin - gap, begin, runs, 1);
-      for (let i = 0; i < runs.length; i += 2) {
-        for (let row = runs[i]; row < runs[i] + runs[i + 1]; row += 1) {
-          lastEnd.set(row, Math.max(lastEnd.get(row) ?? 0, end ?? Infinity));
-        }
-      }
     }
-    lastEnd.forEach((end, row) => end < this.whole[1] && paint(gaps, end, this.whole[1], [row, 1], 1));
+    this.ends.forEach((end, row) => end < this.whole[1] && paint(gaps, end, this.whole[1], [row, 1], 1));
     const away = [];
     this.story.absences.forEach(({ from_ms: begin, to_ms: end }) =>
       paint(away, begin, end ?? this.whole[1], [0, this.story.places.length], 1));
@@ -141,7 +151,7 @@ class Timeline {
     ];
   }
 
-  marks(bottom) {
+  bands(bottom) {
     const [from, to] = this.view;
     const made = [];
     let labelled = -Infinity;
@@ -157,7 +167,13 @@ class Timeline {
         labelled = b;
       }
     });
-    /* Marks come last, the chosen one on top of all. */
+    return made;
+  }
+
+  /* The chosen one on top of all. */
+  marks() {
+    const [from, to] = this.view;
+    const made = [];
     const order = this.rebalances.map((_, index) => index).filter((index) => index !== this.chosen);
     if (this.chosen >= 0) order.push(this.chosen);
     order.forEach((index) => {

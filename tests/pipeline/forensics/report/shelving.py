@@ -1,0 +1,91 @@
+"""Tables on disk from a few rows: what is not said of a row is null, a table not named is empty."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from kohort.pipeline.forensics import tables
+
+DAWN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+DAWN_MS = round(DAWN.timestamp() * 1000)
+
+Rows: TypeAlias = list[dict[str, Any]]
+
+READ = (
+    tables.UNDECODABLE,
+    tables.GENERATIONS,
+    tables.MEMBERSHIPS,
+    tables.OWNERSHIP,
+    tables.GROUP_EVENTS,
+    tables.REBALANCES,
+    tables.GROUP_HEALTH,
+    tables.LAG,
+    tables.LAG_STATUS,
+    tables.FINDINGS,
+)
+"""The tables that a report is made of."""
+
+
+def at(seconds: float) -> datetime:
+    return DAWN + timedelta(seconds=seconds)
+
+
+def shelve(spark: SparkSession, place: Path, **rows: Rows) -> str:
+    unknown = set(rows) - {table.name for table in READ}
+    assert not unknown, unknown
+    for table in READ:
+        names = [column.name for column in table.columns]
+        whole = [{name: row.get(name) for name in names} for row in rows.get(table.name, [])]
+        frame = spark.createDataFrame(whole, table.ddl).coalesce(1)
+        frame.write.parquet(str(place / table.layer / table.name))
+    return str(place)
+
+
+def party(name: str, life: int = 1) -> dict[str, Any]:
+    return {
+        "member_id": f"{name}-{life}",
+        "instance_id": None,
+        "client_id": name,
+        "client_host": f"/{name}",
+    }
+
+
+def generation(group: str, number: int, second: float, *names: str, kind: str = "formed") -> Any:
+    members = [
+        {"member_id": f"{name}-1", "client_id": name, "topics": ["t"], "assigned": []}
+        for name in names
+    ]
+    return {
+        "group_id": group,
+        "generation": number,
+        "at": at(second),
+        "partition": 0,
+        "offset": number,
+        "kind": kind,
+        "protocol_type": "consumer",
+        "protocol": "range" if names else None,
+        "members": members,
+    }
+
+
+def rebalance(group: str, number: int, second: float, culprit: str | None, **more: Any) -> Any:
+    return {
+        "group_id": group,
+        "generation_before": number - 1,
+        "generation": number,
+        "started_at": at(second),
+        "ended_at": at(second + 2),
+        "duration_ms": 2000,
+        "ending": "stable",
+        "trigger": "member-joined",
+        "culprit": culprit and party(culprit),
+        "confidence": 1.0,
+        "is_exact": True,
+        "partitions": 4,
+        "moved": 1,
+        "moved_needlessly": 0,
+        "ownerless_partition_ms": 8000,
+        **more,
+    }

@@ -1,0 +1,257 @@
+"""From tables on disk to a report: Spark makes them small, and every figure is still right."""
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kohort.pipeline.forensics.report import Report, detailing, gathering, read_report, write_report
+from kohort.pipeline.forensics.report.reading import NoTables
+from tests.pipeline.forensics.report.shelving import (
+    DAWN_MS,
+    Rows,
+    at,
+    generation,
+    party,
+    rebalance,
+    shelve,
+)
+
+HOUR = 3600
+
+
+def ownership(second: float, to: float | None, name: str, *numbers: int, gap: Any = None) -> Rows:
+    return [
+        {
+            "group_id": "billing",
+            "topic": "t",
+            "partition": number,
+            "member_id": f"{name}-1",
+            "client_id": name,
+            "from_at": at(second),
+            "to_at": None if to is None else at(to),
+            "gap_before_ms": gap,
+        }
+        for number in numbers
+    ]
+
+
+def look(second: float, number: int, lag: int | None, **more: Any) -> dict[str, Any]:
+    row = {"group_id": "billing", "topic": "t", "partition": number, "at": at(second)}
+    return {**row, "lag_records": lag, "committed": 5, "lag_seconds": 1.5, **more}
+
+
+def random_looks(seed: int) -> Rows:
+    dice = random.Random(seed)  # noqa: S311  # dice for a test, not secrets
+    looks = [
+        look(second, number, dice.randrange(1000))
+        for number in range(4)
+        # Of two looks at one moment neither would be the last.
+        for second in dice.sample(range(2 * HOUR), 60)
+    ]
+    commits = [
+        look(dice.randrange(2 * HOUR), 1, 0, log_offset=each, lag_seconds=0.0) for each in range(50)
+    ]
+    removed = [look(2 * HOUR, 3, None, committed=None, log_offset=99, lag_seconds=None)]
+    return looks + commits + removed
+
+
+FOUND = {
+    "group_id": "billing",
+    "finding": "rebalance-storm",
+    "severity": "critical",
+    "subject": "a at /a",
+    "from_at": at(10),
+    "to_at": at(900),
+    "count": 9,
+    "what": "9 rebalances within 890.0 s.",
+    "advice": "Stop it.",
+    "setting": "group.instance.id",
+    "would_have_saved_ms": 60_000,
+    "evidence": "{}",
+}
+
+LOOKS = random_looks(7)
+
+TABLES: dict[str, Rows] = {
+    "undecodable": [{"topic": "__consumer_offsets", "partition": 0, "offset": 1, "reason": "odd"}],
+    "generations": [
+        generation("billing", 1, 0, "a", "b"),
+        generation("billing", 2, HOUR, "a"),
+        generation("billing", 3, HOUR + 600, kind="emptied"),
+        generation("billing", 4, HOUR + 1200, "a", "b", "c"),
+        generation("gone", 1, 60, "x"),
+        generation("gone", 2, 120, kind="deleted"),
+    ],
+    "memberships": [
+        {
+            "group_id": "billing",
+            **party(name),
+            "from_generation": 1,
+            "to_generation": 4,
+            "from_at": at(0),
+            "is_exact": False,
+        }
+        for name in ("a", "b")
+    ],
+    "ownership": [
+        *ownership(0, HOUR, "a", 0, 1),
+        *ownership(0, HOUR, "b", 2, 3),
+        *ownership(HOUR + 2, None, "a", 0, 1, 2, 3, gap=2000),
+    ],
+    "group_events": [{"group_id": "billing", "at": at(5), "event": "member-joined"}],
+    "rebalances": [
+        *(rebalance("billing", each, each * 100, "a") for each in range(1, 8)),
+        rebalance("billing", 8, 900, "b", trigger="member-left", replayed=5),
+        rebalance("billing", 9, 2 * HOUR - 10, None, trigger="over-capacity", is_exact=False),
+        rebalance("gone", 1, 60, "x", confidence=0.5, is_exact=False, ownerless_partition_ms=None),
+    ],
+    "group_health": [
+        {"group_id": "billing", "rebalancing_ms": 1000, "members_max": 3, "flapping_members": 1},
+        {"group_id": "billing", "rebalancing_ms": 500, "members_max": 2, "flapping_members": 2},
+    ],
+    "lag": [
+        *LOOKS,
+        {**look(30, 0, 3), "group_id": "offsets only", "log_offset": 4},
+    ],
+    "lag_status": [
+        {"group_id": "billing", "topic": "t", "partition": 0, "status": "ok", "lag_records": 1},
+        {
+            "group_id": "billing",
+            "topic": "t",
+            "partition": 1,
+            "status": "stopped",
+            "since": at(60),
+            "lag_records": 41,
+            "owner": "a-1",
+            "reason": "no commit",
+        },
+    ],
+    "findings": [FOUND, {**FOUND, "severity": "notice", "subject": None}],
+}
+
+
+@pytest.fixture(scope="module")
+def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return shelve(spark, tmp_path_factory.mktemp("tables"), **TABLES)
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, place: str) -> Report:
+    return read_report(spark, place)
+
+
+def test_every_group_of_any_table_is_in_the_report(told: Report) -> None:
+    assert [each.group_id for each in told.groups] == ["billing", "gone", "offsets only"]
+    assert told.headline == "1 of 3 groups needs you now."
+    assert (told.since_ms, told.until_ms) == (DAWN_MS, DAWN_MS + 2 * HOUR * 1000)
+    assert (told.groups_total, told.events, told.undecodable) == (3, 1, 1)
+    assert told.commits == sum("log_offset" in row for row in TABLES["lag"])
+
+
+def test_a_groups_figures_are_those_of_its_tables(told: Report) -> None:
+    billing = told.groups[0]
+
+    assert (billing.rebalances, billing.exact, billing.confidence) == (9, 8, 1.0)
+    assert (billing.ownerless_ms, billing.members, billing.partitions) == (72_000, 3, 4)
+    # It had members but for ten minutes.
+    assert billing.ownerless_share == pytest.approx(72 / (4 * (2 * HOUR - 600)), rel=1e-4)
+    assert billing.rebalancing_share == pytest.approx(1.5 / (2 * HOUR - 600), rel=1e-4)
+    assert (billing.starter, billing.lag_records, billing.lag_status) == ("a at /a", 42, "stopped")
+    assert billing.findings == ("rebalance-storm",)
+    assert sum(each.rebalances for each in billing.strip) == 9
+    assert max(each.number for each in billing.strip) < gathering.BINS
+
+
+def test_a_group_that_is_no_more_and_one_without_members_are_told_as_such(told: Report) -> None:
+    gone, offsets = told.groups[1:]
+
+    assert (gone.state, gone.members, gone.rebalances, gone.ownerless_ms) == ("deleted", 0, 1, 0)
+    assert (offsets.state, offsets.rebalances, offsets.lag_status) == (None, 0, None)
+
+
+def test_a_story_has_what_the_tables_have(told: Report) -> None:
+    story = told.stories[0]
+
+    assert [each.generation for each in story.rebalances] == list(range(1, 10))
+    assert story.rebalances[0].culprit is not None
+    assert story.rebalances[0].culprit.who == "a at /a"
+    assert story.places == (("t", 0), ("t", 1), ("t", 2), ("t", 3))
+    assert sorted((each.member_id, each.places) for each in story.stretches) == [
+        ("a-1", (("t", 0), ("t", 1))),
+        ("a-1", (("t", 0), ("t", 1), ("t", 2), ("t", 3))),
+        ("b-1", (("t", 2), ("t", 3))),
+    ]
+    assert [(each.from_ms - DAWN_MS) // 1000 for each in story.absences] == [HOUR + 600]
+    assert [each.severity for each in story.findings] == ["critical", "notice"]
+    assert [each.partition for each in story.laggards] == [1]
+    assert [each.name for each in story.programs] == ["a at /a", "b at /b"]
+
+
+def test_lag_equals_a_plain_reading_of_all_looks(told: Report) -> None:
+    """The second way: the last look at each partition until the end of each step, added up."""
+    step_ms = -(-(2 * HOUR * 1000 + 1) // detailing.LAG_STEPS)
+    points = {each.at_ms: each.records for each in told.stories[0].lag}
+
+    expected = {}
+    last: dict[int, int] = defaultdict(int)
+    looks = [row for row in LOOKS if "log_offset" not in row or row["committed"] is None]
+    steps = defaultdict(list)
+    for row in looks:
+        ms = round((row["at"] - at(0)).total_seconds() * 1000)
+        steps[ms // step_ms].append((ms, row.get("log_offset", -1), row))
+    for number in sorted(steps):
+        for _, _, row in sorted(steps[number], key=lambda each: each[:2]):
+            last[row["partition"]] = row["lag_records"] or 0
+        expected[DAWN_MS + (number + 1) * step_ms] = sum(last.values())
+    assert points == expected
+
+
+def test_a_report_of_some_groups_has_no_others(spark: SparkSession, place: str) -> None:
+    told = read_report(spark, place, groups=["gone"])
+
+    assert [each.group_id for each in told.groups] == ["gone"]
+    assert told.groups_total == 1
+    assert told.groups[0].is_in_full
+
+
+def test_a_group_that_is_not_there_is_refused(spark: SparkSession, place: str) -> None:
+    with pytest.raises(NoTables, match="no such group: nobody"):
+        read_report(spark, place, groups=["billing", "nobody"])
+
+
+def test_a_table_that_is_not_there_is_told_by_its_place(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(NoTables, match="silver/generations: no such table"):
+        read_report(spark, str(tmp_path))
+
+
+def test_empty_tables_make_a_report_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    told = write_report(spark, shelve(spark, tmp_path / "tables"), str(tmp_path / "page.html"))
+
+    assert told.headline == "There are no groups in these tables."
+    assert (told.since_ms, told.groups, told.stories) == (None, (), ())
+    assert told.headline in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
+
+
+def test_lists_are_cut_and_their_totals_are_not(
+    spark: SparkSession, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detailing, "REBALANCES_MAX", 3)
+    monkeypatch.setattr(detailing, "PLACES_MAX", 2)
+    monkeypatch.setattr(gathering, "GROUPS_MAX", 2)
+
+    told = read_report(spark, place)
+
+    story = told.stories[0]
+    assert (told.groups_total, len(told.groups)) == (3, 2)
+    assert told.left_out[0].startswith("1 group with no graver findings")
+    assert [each.generation for each in story.rebalances] == [7, 8, 9]
+    assert story.left_out[0] == "3 of 9 rebalances, the latest, are shown."
+    assert story.places == (("t", 0), ("t", 1))
+    assert "2 of 4 partitions, those without an owner for longest, are shown." in story.left_out

@@ -1,0 +1,83 @@
+"""The log directory of an Apache Kafka that is still running, read as it is."""
+
+import shutil
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from kohort.pipeline.forensics import bronze
+from kohort.pipeline.forensics.silver import (
+    commits,
+    generations,
+    group_events,
+    memberships,
+    undecodable,
+)
+from tests.apache.cluster import Kafka
+from tests.apache.unavailable import Unavailable, skip
+from tests.pipeline.forensics.histories import tuples
+
+
+def live_through(servers: str) -> str:
+    """A member commits plainly, in a transaction and in one that is aborted, and leaves."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics([NewTopic("orders", 1, 1)]).values():
+        future.result(30)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "billing",
+            "client.id": "clerk",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "writer"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for _ in range(9):
+        producer.produce("orders", b"an order")
+    producer.commit_transaction(30)
+    consumer.subscribe(["orders"])
+    assert consumer.poll(60) is not None
+    member_id = str(consumer.memberid())
+    consumer.commit(offsets=[TopicPartition("orders", 0, 3)], asynchronous=False)
+    for offset, is_kept in ((5, True), (7, False)):
+        producer.begin_transaction()
+        where = [TopicPartition("orders", 0, offset)]
+        producer.send_offsets_to_transaction(where, consumer.consumer_group_metadata(), 30)
+        if is_kept:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    consumer.commit(offsets=[TopicPartition("orders", 0, 4)], asynchronous=False)
+    consumer.close()
+    return member_id
+
+
+def test_what_a_group_of_a_running_kafka_did_is_in_its_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    try:
+        kafka = Kafka(tmp_path / "kafka")
+    except Unavailable as reason:
+        skip(reason)
+    with kafka:
+        member_id = live_through(kafka.bootstrap_servers)
+        (data,) = (tmp_path / "kafka").glob("*/data")
+        shutil.copytree(data, tmp_path / "copy")
+
+    records = bronze.read(spark, bronze.survey(spark, str(tmp_path / "copy"))).cache()
+    kept = generations.build(records).cache()
+
+    assert tuples(commits.build(records, kept), "committed", "step", "owner") == [
+        (3, None, member_id),
+        (4, -1, member_id),
+        (5, 2, member_id),
+    ]
+    assert tuples(memberships.build(kept, group_events.build(records)), "client_id", "ending") == [
+        ("clerk", "gone")
+    ]
+    assert undecodable.build(records).count() == 0
