@@ -4,11 +4,13 @@ import json
 import time
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import kohort.pipeline
 from kohort.types import Topic
+from tests.apache.cluster import Kafka
 from tests.client.clusters import Cluster, Written, at
 
 START_MS = int(time.time()) * 1000 - 60_000
@@ -179,3 +181,29 @@ def test_records_that_are_gone_fail_the_query_unless_it_is_told_otherwise(
     assert offsets_of(read(spark, cluster, failOnDataLoss="false", **options)) == {
         0: [4, 5, 6, 7, 8, 9]
     }
+
+
+def test_aborted_transactions_are_left_out_where_that_is_asked_for(
+    spark: SparkSession, apache_kafka: Kafka
+) -> None:
+    cluster = Cluster(bootstrap_servers=apache_kafka.bootstrap_servers)
+    topic = cluster.create_topic()
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"{topic}-writer"}
+    )
+    producer.init_transactions()
+    for value, end in (
+        ("kept", producer.commit_transaction),
+        ("aborted", producer.abort_transaction),
+        ("kept too", producer.commit_transaction),
+    ):
+        producer.begin_transaction()
+        producer.produce(topic, value=value)
+        producer.flush()
+        end()
+
+    committed = {"kafka.isolation.level": "read_committed"}
+    kept = read(spark, cluster, subscribe=topic, **committed).orderBy("offset").collect()
+
+    assert [bytes(row.value) for row in kept] == [b"kept", b"kept too"]
+    assert read(spark, cluster, subscribe=topic).count() == 3

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.store import Store
 
 DAWN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 DAWN_MS = round(DAWN.timestamp() * 1000)
@@ -35,11 +36,12 @@ def at(seconds: float) -> datetime:
 def shelve(spark: SparkSession, place: Path, **rows: Rows) -> str:
     unknown = set(rows) - {table.name for table in READ}
     assert not unknown, unknown
+    store = Store(spark, str(place))
     for table in READ:
         names = [column.name for column in table.columns]
         whole = [{name: row.get(name) for name in names} for row in rows.get(table.name, [])]
-        frame = spark.createDataFrame(whole, table.ddl).coalesce(1)
-        frame.write.parquet(str(place / table.layer / table.name))
+        store.write(table, spark.createDataFrame(whole, table.ddl).coalesce(1))
+    store.complete({})
     return str(place)
 
 

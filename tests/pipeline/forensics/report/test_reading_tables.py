@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics.report import Report, detailing, gathering, read_report, write_report
-from kohort.pipeline.forensics.report.reading import NoTables
+from kohort.pipeline.forensics.report.reading import NoSuchGroup
+from kohort.pipeline.forensics.store import NoTables, Store
 from tests.pipeline.forensics.report.shelving import (
     DAWN_MS,
     Rows,
@@ -219,15 +220,18 @@ def test_a_report_of_some_groups_has_no_others(spark: SparkSession, place: str) 
 
 
 def test_a_group_that_is_not_there_is_refused(spark: SparkSession, place: str) -> None:
-    with pytest.raises(NoTables, match="no such group: nobody"):
+    with pytest.raises(NoSuchGroup, match="no such group: nobody"):
         read_report(spark, place, groups=["billing", "nobody"])
 
 
-def test_a_table_that_is_not_there_is_told_by_its_place(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    with pytest.raises(NoTables, match="silver/generations: no such table"):
-        read_report(spark, str(tmp_path))
+def test_tables_that_are_not_whole_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    place = shelve(spark, tmp_path / "tables")
+    Store(spark, place).begin()
+
+    with pytest.raises(NoTables, match="no complete tables"):
+        read_report(spark, place)
+    with pytest.raises(NoTables, match="no complete tables"):
+        read_report(spark, str(tmp_path / "nowhere"))
 
 
 def test_empty_tables_make_a_report_of_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -38,8 +38,12 @@ def read_report(spark: "SparkSession", tables: str, *, groups: Sequence[str] = (
     from kohort.pipeline.forensics.report.detailing import detail  # noqa: PLC0415
     from kohort.pipeline.forensics.report.gathering import gather  # noqa: PLC0415
     from kohort.pipeline.forensics.report.reading import Shelf  # noqa: PLC0415
+    from kohort.pipeline.forensics.store import Store  # noqa: PLC0415
 
-    shelf = Shelf(spark=spark, place=tables, groups=tuple(groups))
+    store = Store(spark, tables)
+    # Refuses tables that are being built, or that a crash has left.
+    store.summary()
+    shelf = Shelf(store=store, groups=tuple(groups))
     overview = gather(shelf)
     ranked = rank(overview.summaries)
     names = [each.group_id for each in ranked[:STORIES_MAX]]

@@ -19,7 +19,7 @@ from kohort.pipeline.forensics.report.material import (
     Starter,
     Summary,
 )
-from kohort.pipeline.forensics.report.reading import NoTables, Shelf
+from kohort.pipeline.forensics.report.reading import NoSuchGroup, Shelf
 
 GROUPS_MAX: Final = 10_000
 """Protects the driver. The page lists fewer."""
@@ -55,7 +55,9 @@ def gather(shelf: Shelf) -> Overview:
         known.unpersist()
     unknown = set(shelf.groups) - {each.group_id for each in summaries}
     if unknown and groups < len(set(shelf.groups)):
-        raise NoTables(f"{shelf.place}: no such group: {', '.join(sorted(unknown))}")
+        raise NoSuchGroup(
+            f"{shelf.store.files.root} knows no such group: {', '.join(sorted(unknown))}"
+        )
     return Overview(
         since_ms=since_ms,
         until_ms=until_ms,
