@@ -36,10 +36,8 @@ def group(name: str = "billing", **changes: Any) -> Summary:
     ordinary: dict[str, Any] = {
         "group_id": name,
         "state": "formed",
-        "protocol_type": "consumer",
         "protocol": "range",
         "members": 3,
-        "members_max": 3,
         "partitions": 12,
         "known_ms": 4 * HOUR_MS,
         "lag_records": 7,

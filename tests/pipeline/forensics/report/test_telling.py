@@ -41,6 +41,14 @@ def test_the_worst_status_of_any_partition_is_the_groups() -> None:
     assert line.lag_status == "rewound"
 
 
+def test_lag_that_nobody_knows_is_not_called_ok() -> None:
+    told = report(group(lag_records=None), group("offsets", statuses=(), lag_records=None))
+
+    assert [each.lag_status for each in told.groups] == [None, None]
+    assert any("nothing is known of lag" in each for each in told.left_out)
+    assert not any("nothing is known of lag" in each for each in report(group()).left_out)
+
+
 def test_rebalances_are_told_in_their_order() -> None:
     (story,) = report(restless(rebalances=2), details=(detail(),)).stories
 

@@ -135,7 +135,6 @@ def _states(shelf: Shelf, until_ms: int) -> DataFrame:
         .groupBy("group_id")
         .agg(
             sql.max_by("kind", "order").alias("state"),
-            sql.max_by("protocol_type", "order").alias("protocol_type"),
             sql.expr("max_by(protocol, order) FILTER (WHERE kind = 'formed')").alias("protocol"),
             sql.expr("max_by(coalesce(size(members), 0), order)").alias("members"),
             sql.sum("known_ms").alias("known_ms"),
@@ -230,8 +229,6 @@ def _health(shelf: Shelf) -> DataFrame:
         .groupBy("group_id")
         .agg(
             sql.sum("rebalancing_ms").alias("rebalancing_ms"),
-            sql.max("members_max").alias("members_max"),
-            sql.max("flapping_members").alias("flapping_max"),
         )
     )
 
@@ -253,7 +250,7 @@ def _summary(row: dict[str, Any]) -> Summary:
     numbers: dict[str, Any] = {
         name: row[name] or 0
         for name in (
-            *("members", "members_max", "flapping_max", "partitions", "known_ms", "rebalances"),
+            *("members", "partitions", "known_ms", "rebalances"),
             *("exact", "rebalancing_ms", "ownerless_ms", "moved", "moved_needlessly"),
             "starters_total",
         )
@@ -261,7 +258,6 @@ def _summary(row: dict[str, Any]) -> Summary:
     return Summary(
         group_id=row["group_id"],
         state=row["state"],
-        protocol_type=row["protocol_type"],
         protocol=row["protocol"],
         confidence=row["confidence"],
         **numbers,

@@ -58,11 +58,8 @@ class Summary:
     group_id: str
     state: str | None = None
     """Of its last generation: formed, emptied or deleted; None where it never had any."""
-    protocol_type: str | None = None
     protocol: str | None = None
     members: int = 0
-    members_max: int = 0
-    flapping_max: int = 0
     partitions: int = 0
     known_ms: int = 0
     """For how long it had members or rebalanced."""

@@ -148,7 +148,6 @@ def _head(report: Report, told: list[str]) -> dict[str, Any]:
         "triggers": TRIGGERS,
         "endings": ENDINGS,
         "departures": DEPARTURES,
-        "needs": {each.value: words for each, words in NEEDS.items()},
         "stories": told,
     }
 

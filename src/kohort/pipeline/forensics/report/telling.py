@@ -64,6 +64,12 @@ def _left_out(overview: Overview, in_full: set[str]) -> tuple[str, ...]:
             f"The {groups} {'is' if len(in_full) == 1 else 'are'} shown in full. To see another "
             "one in full, make a report of that group alone."
         )
+    told = [each for each in overview.summaries if each.statuses]
+    if told and all(each.lag_records is None for each in told):
+        said.append(
+            "Nobody looked at where the logs end, so nothing is known of lag, nor whether a group "
+            "that commits nothing has anything to read."
+        )
     if overview.undecodable:
         said.append(
             f"{count(overview.undecodable, 'record')} could not be decoded; "
@@ -75,6 +81,9 @@ def _left_out(overview: Overview, in_full: set[str]) -> tuple[str, ...]:
 def _group(group: Summary, span_ms: int, *, is_in_full: bool) -> model.Group:
     starter = sentences.find_starter(group)
     statuses = {status for status, number in group.statuses if number}
+    if group.lag_records is None:
+        # Where the end of a log is not known, ok is said for want of anything to say.
+        statuses.discard("ok")
     severity = {each.finding: each.severity for each in reversed(group.findings)}
     for each in group.findings:
         if _grave(each.severity) < _grave(severity[each.finding]):

@@ -22,7 +22,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 5e3, 15e3, 30e3, 6e4, 3e
   108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 2592e6];
 
 function axis(x, [from, to], width, y) {
-  const step = STEPS.find((each) => (to - from) / each <= width / 84) || STEPS.at(-1);
+  const step = STEPS.find((each) => (to - from) / each <= width / 60) || STEPS.at(-1);
   const ticks = [];
   for (let at = Math.ceil((head.since + from) / step) * step - head.since; at <= to; at += step) {
     const words = iso(at);

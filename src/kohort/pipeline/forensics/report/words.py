@@ -93,11 +93,6 @@ def percent(share: float) -> str:
     return f"{points:.1f} %" if points < 10 else f"{points:.0f} %"
 
 
-def moment(ms: int) -> str:
-    """To the second, in UTC, without saying so."""
-    return f"{_at(ms):%Y-%m-%d %H:%M:%S}"
-
-
 def stretch(since_ms: int, until_ms: int) -> str:
     """From when to when; the day is told once where it is the same one."""
     since, until = _at(since_ms), _at(until_ms)
