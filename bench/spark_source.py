@@ -43,7 +43,7 @@ LIST = Path(__file__).parents[1] / "tests" / "contract" / "spark" / "jars.txt"
 WORKLOADS = {
     "100 B": (10_000_000, 100, Codec.NONE),
     "100 B, lz4": (10_000_000, 100, Codec.LZ4),
-    "1 KB": (1_000_000, 1_000, Codec.NONE),
+    "1 KB": (2_000_000, 1_000, Codec.NONE),
 }
 """How many records, of which size, in which compression."""
 

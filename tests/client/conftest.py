@@ -13,7 +13,7 @@ import kohort
 from tests.client.clusters import SETTINGS, Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
     given = os.environ.get("KOHORT_CLUSTER")
     if given:

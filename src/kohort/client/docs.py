@@ -44,6 +44,8 @@ for partition, records in consumer.poll(timeout_ms=1000).items():
         print(partition.topic, partition.partition, record.offset, record.value)
 ```
 
+Programs that read record batches by themselves ask `poll_batches` for them, as they came.
+
 A record has `topic`, `partition`, `offset`, `timestamp`, `timestamp_type`, `key`, `value`,
 `headers` and `leader_epoch`. Keys and values are bytes, or what `key_deserializer` and
 `value_deserializer` make of them.
@@ -108,8 +110,9 @@ consumer.subscribe(["orders"], listener=Listener())
 ```
 
 `consumer.rebalances()` tells of every rebalance it took part in: why it began, how long the group,
-the leader and the program's own listener took, and what came and went. `enforce_rebalance(reason)`
-asks for one, `unsubscribe()` leaves the group, and `close()` does so for good. `abandon()` is for
+the leader and the program's own listener took, and what came and went. `group_metadata()` says how
+it stands in its group: member id, generation, state. `enforce_rebalance(reason)` asks for a
+rebalance, `unsubscribe()` leaves the group, and `close()` does so for good. `abandon()` is for
 tests: it ends a consumer as a kill would, and its group has to notice.
 
 ## Threads

@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         path.write_text(matrix.page_as_shown(libraries), "utf-8")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def brokers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Brokers]:

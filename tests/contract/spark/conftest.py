@@ -82,7 +82,7 @@ class Node:
             deleted.result()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[Spark]:
     try:
         jars = _find_jars()
@@ -104,7 +104,7 @@ def _find_jars() -> list[Path]:
     return [home / jar.path for jar in wanted]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def node() -> Iterator[Node]:
     # Some records here are years old, and a run may be long enough for housekeeping.
     with kohort.Node(settings={"log.retention.ms": -1}) as node:

@@ -21,7 +21,7 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def tools() -> Iterator[Tools]:
     try:
         tools = Tools()
@@ -31,7 +31,7 @@ def tools() -> Iterator[Tools]:
         yield tools
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kohort_cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Served(tmp_path_factory.mktemp("tools"), SETTINGS) as served:
         yield Cluster(name="kohort", bootstrap_servers=served.bootstrap_servers, tools=tools)
@@ -39,7 +39,7 @@ def kohort_cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> It
         assert "Traceback" not in served.journal
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka_cluster(tools: Tools, apache_kafka: Kafka) -> Cluster:
     return Cluster(name="kafka", bootstrap_servers=apache_kafka.bootstrap_servers, tools=tools)
 

@@ -10,7 +10,7 @@ from tests.contract.cluster import Cluster
 from tests.node.serving import Served
 
 
-@pytest.fixture(scope="session", params=[IN_PROCESS, SERVED])
+@pytest.fixture(scope="package", params=[IN_PROCESS, SERVED])
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
