@@ -12,7 +12,7 @@ run: setup ## Show Kohort at work. ARGS are for `kohort demo`.
 	@.venv/bin/kohort demo $(ARGS)
 
 test: setup ## Run the tests. ARGS are for pytest.
-	@.venv/bin/pytest $(ARGS)
+	@scripts/test $(ARGS)
 
 check: setup ## Check format, lint, types, import contracts and tidiness.
 	@scripts/check

@@ -85,9 +85,13 @@ def test_a_cluster_is_looked_at_as_it_lives(
         )
         summary = run(spark, wish)
 
+    has_events = bool(summary.figures["has_events"])
     rows = Store(spark, f"{tmp_path}").read(tables.REBALANCES).orderBy("generation").collect()
-    assert [row.trigger for row in rows] == ["member-joined", "member-joined", "member-left"]
+    triggers = [row.trigger for row in rows]
+    assert triggers[:2] == ["member-joined", "member-joined"]
+    # Without events, a member that never committed may have left or died: nobody can tell.
+    assert triggers[2] == "member-left" or (triggers[2] == "session-expired" and not has_events)
     assert {row.group_id for row in rows} == {crowd.group}
-    assert all(row.is_exact for row in rows) == bool(summary.figures["has_events"])
+    assert {row.is_exact for row in rows} == {has_events}
     lag = Store(spark, f"{tmp_path}").read(tables.LAG_STATUS).collect()
     assert {row.lag_records for row in lag} == {0}
