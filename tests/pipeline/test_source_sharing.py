@@ -23,7 +23,10 @@ class Plain:
     def __init__(self, cluster: Cluster, topic: Topic, group: str) -> None:
         self.seen: Counter[str] = Counter()
         self._ending = threading.Event()
-        self._consumer = cluster.open_consumer(group_id=group, enable_auto_commit=False)
+        # Beside a Spark on a busy machine, a second without a heartbeat is no sign of death.
+        self._consumer = cluster.open_consumer(
+            group_id=group, enable_auto_commit=False, session_timeout_ms=10_000
+        )
         self._consumer.subscribe([topic])
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
