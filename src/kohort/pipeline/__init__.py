@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 def register(spark: "SparkSession") -> None:
     """From now on `spark` knows `format("kohort")`, to read and to write."""
-    from kohort.pipeline.format import KohortDataSource  # noqa: PLC0415  # pure parts need no Spark
+    # Pure parts need no Spark.
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
 
-    spark.dataSource.register(KohortDataSource)
+    from kohort.pipeline.errors import PipelineError  # noqa: PLC0415
+    from kohort.pipeline.format import KohortDataSource  # noqa: PLC0415
+
+    try:
+        spark.dataSource.register(KohortDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        # Spark neither finds it in such a session nor takes it.
+        raise PipelineError(
+            "Spark does not let a session know a format that the session it was made from by "
+            "newSession() knows: use that one, or a new SparkSession"
+        ) from error

@@ -58,10 +58,9 @@ def run(
 ) -> Summary:
     """Run until everything there is has been read, or, if continuous, until told to end."""
     check_wish(wish)
-    own = spark.newSession()
+    own = _clone(spark)
     for name, text in _SETTINGS.items():
         own.conf.set(name, text)
-    register(own)
     shape = _choose_shape(wish)
     table = Table(Files(own, wish.target))
     table.open(
@@ -74,6 +73,18 @@ def run(
         )
     )
     return _Run(own, wish, table, shape).play(ending or Ending(), watch or (lambda _: None))
+
+
+def _clone(spark: "SparkSession") -> "SparkSession":
+    """A session with settings of its own, that knows the formats of the one it comes from.
+
+    Spark's `newSession` would neither know ours nor take it, if the other one does.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # words about an ingest need no Spark
+
+    register(spark)
+    parent: Any = spark
+    return SparkSession(spark.sparkContext, parent._jsparkSession.cloneSession())  # noqa: SLF001
 
 
 def _choose_shape(wish: Wish) -> Shape:
