@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client.topic_partition import TopicPartition
-from kohort.pipeline.source.ranges import Range, lag, limit, split
+from kohort.pipeline.source.ranges import Range, limit, split
 from kohort.types import Offset, Partition, Topic
 
 SIZES = st.lists(st.integers(0, 10_000), max_size=12)
@@ -84,9 +84,3 @@ def test_a_split_covers_every_offset_once(sizes: list[int], parts_min: int) -> N
         edges = [whole.first, *(each.stop for each in parts)]
         assert [each.first for each in parts] == edges[:-1]
         assert edges[-1] == whole.stop
-
-
-def test_lag_is_never_negative() -> None:
-    ends = {at(0): Offset(10), at(1): Offset(5), at(2): Offset(9)}
-
-    assert lag(ends, {at(0): Offset(4), at(1): Offset(8)}) == 6

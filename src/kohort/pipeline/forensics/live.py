@@ -57,7 +57,6 @@ class LiveBronze:
         self._store = store
         self._wish = wish
         self._options = read_source_options(wish.options(OFFSETS), is_streaming=True)
-        self.has_events = False
 
     def start(self, *, every_s: float | None, then: Callable[[int], None]) -> StreamingQuery:
         """Until all is read that is there now, or for ever; `then` hears of each batch's rows."""
@@ -96,8 +95,7 @@ class LiveBronze:
                 f"there is no {OFFSETS} at {self._wish.bootstrap_servers}: no group has ever "
                 "committed there, or this user may not read it"
             )
-        self.has_events = EVENTS in topics
-        return f"{OFFSETS},{EVENTS}" if self.has_events else OFFSETS
+        return f"{OFFSETS},{EVENTS}" if EVENTS in topics else OFFSETS
 
     def _look_at_ends(self) -> DataFrame:
         """Of everything that groups may read."""

@@ -1,6 +1,6 @@
 """Which offsets a batch reads, and how they are shared out to tasks. Pure, and plain Python."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 
 from kohort.client.topic_partition import TopicPartition
@@ -79,8 +79,3 @@ def _cut(whole: Range, count: int) -> list[Range]:
         Range(partition=whole.partition, first=Offset(first), stop=Offset(stop))
         for first, stop in pairwise(edges)
     ]
-
-
-def lag(ends: Mapping[TopicPartition, Offset], standing: Mapping[TopicPartition, Offset]) -> int:
-    """How many offsets lie between where somebody stands and the ends; never negative."""
-    return sum(max(0, end - standing[each]) for each, end in ends.items() if each in standing)

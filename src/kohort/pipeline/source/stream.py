@@ -7,11 +7,10 @@ copies of the reader, without any of its state, read ranges in Spark's workers.
 """
 
 import contextlib
-import logging
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -28,8 +27,6 @@ from kohort.pipeline.source.options import SourceOptions
 from kohort.pipeline.source.ranges import split
 from kohort.pipeline.source.reading import read_task, tasks_of
 from kohort.pipeline.source.stream_offset import NOWHERE, StreamOffset
-
-_LOGGER: Final = logging.getLogger("kohort.pipeline")
 
 
 class KohortStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
