@@ -117,6 +117,17 @@ def test_a_fetch_does_not_tell_what_a_crash_could_still_undo(bench: _Bench) -> N
     assert [type(answer) for answer in bench.answers] == [CommitAnswered, OffsetsFetched]
 
 
+def test_no_answer_overtakes_one_that_still_waits_for_a_sync(bench: _Bench) -> None:
+    bench.commit(5)
+    bench.keeper.is_durable = True
+    bench.runtime.submit(FetchOffsets(ticket=bench.ticket(), group_id=GROUP), Millis(1))
+    assert bench.answers == []
+
+    bench.keeper.sync()
+
+    assert [type(answer) for answer in bench.answers] == [CommitAnswered, OffsetsFetched]
+
+
 def test_a_heartbeat_waits_for_no_sync(bench: _Bench) -> None:
     bench.commit(5)
     beat = Heartbeat(

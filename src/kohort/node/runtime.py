@@ -58,6 +58,8 @@ class Runtime:
         self._timers: Timers[TimerKey] = Timers()
         self._open: dict[Ticket, Deliver] = {}
         self._next_ticket = 0
+        self._held = 0
+        """How many outcomes' replies wait for the disk."""
 
     def issue(self, deliver: Deliver) -> Ticket:
         """A ticket for a request; `deliver` is called once, at once or whenever it is answered."""
@@ -117,13 +119,26 @@ class Runtime:
             self._on_notes(outcome.notes)
         if not outcome.replies:
             return
-        keeper = self._keeper
-        if keeper.is_durable or (not outcome.records and _reveals_nothing(outcome.replies)):
+        if not outcome.records and _reveals_nothing(outcome.replies):
+            self._deliver(outcome.replies)
+        elif self._keeper.is_durable and not self._held:
             self._deliver(outcome.replies)
         else:
-            # Also answers that only read: they must not tell what a crash could still undo.
-            replies = outcome.replies
-            keeper.when_durable(lambda: self._deliver(replies))
+            self._hold(outcome.replies)
+
+    def _hold(self, replies: list[Reply]) -> None:
+        """Also answers that only read: they must not tell what a crash could still undo.
+
+        And also those that come when the disk has just caught up: whoever waits for a later sync
+        than was needed must not be told of a generation that others were told is over.
+        """
+        self._held += 1
+
+        def release() -> None:
+            self._held -= 1
+            self._deliver(replies)
+
+        self._keeper.when_durable(release)
 
     def _deliver(self, replies: list[Reply]) -> None:
         for reply in replies:
