@@ -102,7 +102,7 @@ def join_request(
     group: str,
     member_id: str = "",
     *,
-    session_ms: int = 10_000,
+    session_ms: int = 30_000,
     instance: str | None = None,
 ) -> JoinGroupRequest:
     return JoinGroupRequest(
@@ -116,7 +116,7 @@ def join_request(
     )
 
 
-def join_alone(caller: Caller, group: str, *, session_ms: int = 10_000) -> Membership:
+def join_alone(caller: Caller, group: str, *, session_ms: int = 30_000) -> Membership:
     """The only member of a group, from the first join to its assignment."""
     told = caller.ask(join_request(group, session_ms=session_ms), 9)
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED

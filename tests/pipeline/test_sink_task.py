@@ -323,7 +323,7 @@ def test_a_full_queue_for_a_broker_that_is_away_is_not_waited_for_for_ever() -> 
         "kafka.queue.buffering.max.messages": "10",
     }
 
-    with pytest.raises(NotWritten, match=r"10 of 100 records .*_MSG_TIMED_OUT.*refused"):
+    with pytest.raises(NotWritten, match=r"\d+ of 100 records .*_MSG_TIMED_OUT"):
         write(make_plan(options, [("value", "binary")]), [batch])
 
 
