@@ -12,7 +12,11 @@ from typing import Any, Self
 
 from kohort.node.broker import Address
 from kohort.types import ErrorCode, Generation, GroupId, InstanceId, MemberId, Millis
-from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.api.k11_join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from kohort.wire.api.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kohort.wire.envelope import decode_response, encode_request
 from kohort.wire.frame import FrameReader
@@ -116,12 +120,25 @@ def join_request(
     )
 
 
-def join_alone(caller: Caller, group: str, *, session_ms: int = 30_000) -> Membership:
-    """The only member of a group, from the first join to its assignment."""
+def join_first(caller: Caller, group: str, *, session_ms: int = 30_000) -> JoinGroupResponse:
+    """The answer to the first member of a group, which has yet to ask for its assignment.
+
+    A group that has nobody yet may be cleaned up between its two joins, in Kafka as well; as any
+    client, it then begins again.
+    """
     told = caller.ask(join_request(group, session_ms=session_ms), 9)
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    joined: JoinGroupResponse
     joined = caller.ask(join_request(group, told.member_id, session_ms=session_ms), 9)
+    if joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+        return join_first(caller, group, session_ms=session_ms)
     assert joined.error_code == 0, ErrorCode(joined.error_code).name
+    return joined
+
+
+def join_alone(caller: Caller, group: str, *, session_ms: int = 30_000) -> Membership:
+    """The only member of a group, from the first join to its assignment."""
+    joined = join_first(caller, group, session_ms=session_ms)
     share = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")
     synced = caller.ask(
         SyncGroupRequest(

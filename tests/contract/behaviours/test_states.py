@@ -11,7 +11,7 @@ from kohort.wire.api.k08_offset_commit import (
 )
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from tests.contract.cluster import Cluster
-from tests.node.calling import Caller, Membership, join_alone, join_request
+from tests.node.calling import Caller, Membership, join_alone, join_first, join_request
 from tests.waiting import wait_until
 
 NOBODY = Membership(GroupId(""), MemberId(""), Generation(-1))
@@ -102,8 +102,7 @@ def test_members_commit_while_a_rebalance_is_prepared(cluster: Cluster) -> None:
 def test_nobody_commits_while_assignments_are_awaited(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     with cluster.call() as caller:
-        told = caller.ask(join_request(group), 9)
-        joined = caller.ask(join_request(group, told.member_id), 9)
+        joined = join_first(caller, group)
         member = Membership(GroupId(group), joined.member_id, joined.generation_id)
         wait_for_state(cluster, group, "CompletingRebalance")
 
