@@ -63,6 +63,20 @@ def test_two_lives_of_a_static_member_may_overlap() -> None:
     ownership.believes("m0/2", belief(T0, instance_id="i"))
 
 
+def test_what_is_held_by_a_forgotten_generation_is_no_claim_against_those_it_is_formed_with() -> (
+    None
+):
+    ownership = Ownership()
+    ownership.believes("m0", belief(T0, T1))
+    ownership.forgotten()
+    ownership.believes("m0", belief(T0))
+
+    ownership.believes("m1", belief(T0))
+
+    with pytest.raises(Violation, match="m2 and m1 both hold"):
+        ownership.believes("m2", belief(T0))
+
+
 # Generations
 
 

@@ -140,12 +140,11 @@ class Play:
         trigger: Trigger,
         deed: Callable[[], Member],
         *,
-        begins_ms: int = 0,
         ending: Ending = Ending.STABLE,
     ) -> None:
         """Do one thing, and wait for what comes of it; `deed` returns whose doing it was."""
         self._produce()
-        before, started = self._generation, Millis(_now() + begins_ms)
+        before, started = self._generation, _now()
         # Whoever is gone cannot be asked for its id any more.
         ids = {member.client_id: member.member_id() for member in self.members}
         culprit = deed()
@@ -268,7 +267,7 @@ def _perform(play: Play) -> None:
     play.act(Trigger.MEMBER_JOINED, lambda: play.enter(fourth))
     died = _now()
     # It was heard of a moment before it died, so nothing begins before half of its session is over.
-    play.act(Trigger.SESSION_EXPIRED, lambda: play.vanish(fourth), begins_ms=_SESSION_MS // 2)
+    play.act(Trigger.SESSION_EXPIRED, lambda: play.vanish(fourth))
     play.truth.look_alikes.append(
         LookAlike(
             resembles="crash-loop",

@@ -25,24 +25,36 @@ class Belief:
 class Ownership:
     def __init__(self) -> None:
         self._beliefs: dict[str, Belief] = {}
+        self._outdated: dict[str, Mapping[TopicPartition, int]] = {}
+        """What processes held by generations that the node has forgotten."""
 
     def believes(self, process: str, belief: Belief) -> None:
         self._beliefs[process] = belief
+        held = self._rightly_held(process)
         for other, its in self._beliefs.items():
             if other == process or its.group != belief.group or _is_same_instance(its, belief):
                 continue
-            for partition, generation in belief.held.items():
-                if its.held.get(partition) == generation:
-                    where = f"{partition.topic}-{partition.partition}"
-                    what = f"{process} and {other} both hold {where} by generation {generation}"
-                    raise Violation("ownership", what)
+            for partition, generation in sorted(held & self._rightly_held(other)):
+                where = f"{partition.topic}-{partition.partition}"
+                what = f"{process} and {other} both hold {where} by generation {generation}"
+                raise Violation("ownership", what)
+
+    def _rightly_held(self, process: str) -> set[tuple[TopicPartition, int]]:
+        held = self._beliefs[process].held.items()
+        return set(held - self._outdated.get(process, {}).items())
 
     def ended(self, process: str) -> None:
         self._beliefs.pop(process, None)
+        self._outdated.pop(process, None)
 
     def forgotten(self) -> None:
-        """The node may have lost generations it had formed, and form them again with others."""
-        self._beliefs.clear()
+        """The node may have lost generations it had formed, and form them again with others.
+
+        Who holds something by one of them goes on until it hears of it, and may meanwhile give up
+        a part.
+        """
+        for process, belief in self._beliefs.items():
+            self._outdated[process] = {**self._outdated.get(process, {}), **belief.held}
 
 
 def _is_same_instance(one: Belief, other: Belief) -> bool:
