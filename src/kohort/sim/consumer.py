@@ -120,12 +120,15 @@ class Consumer:
     def is_stable(self) -> bool:
         return self.member.state is MemberState.STABLE
 
-    @property
-    def worker(self) -> Worker:
+    def worker_at(self, partition: TopicPartition) -> Worker:
+        """By the generation in which it was given the partition.
+
+        It may have joined a later one and not know yet what that one gives to whom.
+        """
         return Worker(
             process=self.name,
             group=self.plan.group,
-            generation=self.member.generation,
+            generation=self._dealt.get(partition, -1),
             member_id=self.member.member_id,
         )
 

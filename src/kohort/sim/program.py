@@ -196,15 +196,15 @@ class Program:
 
     def _work_on(self, pieces: list[Piece]) -> None:
         self._stop_polling()
-        worker = self._consumer.worker
         for piece in pieces:
+            worker = self._consumer.worker_at(piece.partition)
             self._stage.court.deliveries.taken(worker, piece.partition, piece.offset, piece.text)
         duration_ms = self._plan.record_ms * len(pieces)
         self._life.later(duration_ms, lambda: self._finish(pieces))
 
     def _finish(self, pieces: list[Piece]) -> None:
-        worker = self._consumer.worker
         for piece in pieces:
+            worker = self._consumer.worker_at(piece.partition)
             self._stage.court.deliveries.processed(
                 worker, piece.partition, piece.offset, piece.text
             )
