@@ -119,9 +119,8 @@ class Runtime:
             self._on_notes(outcome.notes)
         if not outcome.replies:
             return
-        if not outcome.records and _reveals_nothing(outcome.replies):
-            self._deliver(outcome.replies)
-        elif self._keeper.is_durable and not self._held:
+        is_safe = self._keeper.is_durable and not self._held
+        if is_safe or (not outcome.records and _reveals_nothing(outcome.replies)):
             self._deliver(outcome.replies)
         else:
             self._hold(outcome.replies)
