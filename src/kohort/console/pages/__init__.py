@@ -1,0 +1,1 @@
+"""One file per page. Each has a function of a `Visit` that gives a `Page`."""

@@ -1,0 +1,154 @@
+"""The console as something that runs: on a thread of its own, until it is stopped.
+
+with Console("localhost:9092", listen="127.0.0.1:0") as console:
+    webbrowser.open(console.url)
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import uvicorn
+
+from kohort.admin.cluster import open_cluster
+from kohort.admin.errors import WrongWish
+from kohort.admin.picture import follow
+from kohort.console import guard
+from kohort.console.app import App
+from kohort.console.findings import Findings
+from kohort.console.page import Desk
+from kohort.types import Millis
+
+DEFAULT_LISTEN: Final = "127.0.0.1:8080"
+
+_ASK_MS: Final = Millis(10_000)
+"""How long a page waits for the cluster."""
+
+PORT_MAX: Final = 65_535
+
+_GRACE_S: Final = 3
+_OPEN_MAX: Final = 512
+_BACKLOG: Final = 128
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on; one sentence says why."""
+
+
+class Console:
+    """Binds its address at once, and serves from `start` to `stop`."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        listen: str = DEFAULT_LISTEN,
+        token: str | None = None,
+        forensics: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """`bootstrap` may be set later, before `start`; `options` are those of `open_cluster`."""
+        self.bootstrap = bootstrap
+        self._options = options or {}
+        self._findings = None if forensics is None else Findings(forensics)
+        host, port = read_listen(listen)
+        self.guard = guard.make_guard(host, token)
+        self._socket = _bind(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self._ending = threading.Event()
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def token(self) -> str | None:
+        """What changes need; None where they need none."""
+        return self.guard.token
+
+    def start(self) -> Self:
+        """An AdminError where the cluster cannot be reached."""
+        try:
+            self._cluster = open_cluster(self.bootstrap, options=self._options, timeout_ms=_ASK_MS)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._following = follow(self._cluster)
+        desk = Desk(cluster=self._cluster, following=self._following, findings=self._findings)
+        config = uvicorn.Config(
+            App(desk, self.guard, self._ending.is_set).asgi(),
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_OPEN_MAX,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="kohort-console", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Open pages are told so, and find it again when it is there again."""
+        self._ending.set()
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join()
+            self._server = self._thread = None
+            self._following.close()
+            self._cluster.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def read_listen(text: str) -> tuple[str, int]:
+    """WrongWish where it is not HOST:PORT."""
+    host, separator, port = text.strip().rpartition(":")
+    host = host.strip("[]")
+    if not separator or not host or not port.isdecimal() or int(port) > PORT_MAX:
+        raise WrongWish(f"{text!r} is not HOST:PORT, where to listen")
+    return host, int(port)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}:{port}: {_reason(error)}") from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise CannotListen(f"cannot listen on {host}:{port}: {_reason(error)}") from None
+    return bound
+
+
+def _reason(error: OSError) -> str:
+    is_about_names = isinstance(error, socket.gaierror) or error.errno is None
+    return (error.strerror or str(error)) if is_about_names else os.strerror(error.errno or 0)
