@@ -7,12 +7,26 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli import corpus, decode, demo, pipeline, serve, simulate
+from kohort.cli import (
+    console,
+    consume,
+    corpus,
+    decode,
+    demo,
+    events,
+    groups,
+    migrate,
+    pipeline,
+    produce,
+    serve,
+    simulate,
+    topics,
+)
 
 app = typer.Typer(
     help="Kafka's consumer-group system in Python.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_show_locals=False,
 )
 
@@ -43,8 +57,15 @@ def main(
 
 
 app.command("serve")(serve.run)
+app.command("console")(console.run)
 app.command("demo")(demo.run)
 app.command("simulate")(simulate.run)
 app.command("corpus")(corpus.run)
+app.command("produce")(produce.run)
+app.command("consume")(consume.run)
+app.command("events")(events.run)
+app.command("migrate")(migrate.run)
+app.add_typer(groups.app)
+app.add_typer(topics.app)
 app.add_typer(decode.app)
 app.add_typer(pipeline.app)

@@ -61,6 +61,11 @@ class Node:
         address = self._server.metrics_address
         return f"http://{address.host}:{address.port}/metrics"
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it has ended by itself, if it has; `stop` raises this."""
+        return self._failure
+
     def start(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="kohort-node", daemon=True)
         self._thread.start()

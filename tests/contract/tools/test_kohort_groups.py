@@ -1,0 +1,240 @@
+"""`kohort groups` beside kafka-consumer-groups on the same cluster: both must say the same.
+
+Ours may show more columns, and says in the same words what they share.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from typer.testing import CliRunner
+
+from kohort.cli import app
+from tests.contract.tools.cluster import Cluster
+from tests.contract.tools.reading import Row, read_tables
+from tests.contract.tools.working import commit, committed, delete_records, member, write
+from tests.waiting import wait_until
+
+NOTHING = "-"
+
+
+def run(cluster: Cluster, *words: str, code: int = 0) -> str:
+    """What our command wrote to stdout; it must end with this code."""
+    environment = {"KOHORT_BOOTSTRAP": cluster.bootstrap_servers}
+    ended = CliRunner().invoke(app, ["groups", *words], env=environment)
+    assert ended.exit_code == code, ended.output
+    return ended.stdout
+
+
+def theirs(cluster: Cluster, *words: str) -> list[Row]:
+    return read_tables(cluster.run("kafka-consumer-groups", *words).out)
+
+
+def assert_same(ours: list[Row], others: list[Row]) -> None:
+    """Row by row, in all columns that the others have."""
+    assert others
+    columns = tuple(others[0])
+    assert _plain(ours, columns) == _plain(others, columns)
+
+
+def _plain(rows: list[Row], columns: Iterable[str]) -> list[tuple[str, ...]]:
+    # What is not there is an empty cell in one table and a dash in another.
+    return sorted(
+        tuple(" ".join(row[column].split()) or NOTHING for column in columns) for row in rows
+    )
+
+
+@pytest.fixture
+def scene(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
+    """A topic, a group of two that reads it, and a group without members that once did."""
+    topic = cluster.create_topic(3)
+    busy, idle = cluster.name_anew("busy"), cluster.name_anew("idle")
+    for partition, count in enumerate((5, 3, 2)):
+        write(cluster, topic, count, partition=partition)
+    commit(cluster, idle, {(topic, 0): 1, (topic, 2): 2})
+    with (
+        member(cluster, topic, busy, client_id="first", enable_auto_commit="false"),
+        member(
+            cluster,
+            topic,
+            busy,
+            client_id="second",
+            group_instance_id="second-1",
+            enable_auto_commit="false",
+        ),
+    ):
+        yield topic, busy, idle
+
+
+def test_they_list_the_same_groups(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+    _, busy, idle = scene
+
+    ours = read_tables(run(cluster, "list"))
+    others = theirs(cluster, "--list", "--state", "--type")
+    our_stable = read_tables(run(cluster, "list", "--state", "stable", "--type", "classic"))
+    their_stable = theirs(cluster, "--list", "--state", "stable", "--type", "classic")
+
+    assert {busy, idle} <= {row["GROUP"] for row in ours}
+    assert_same(ours, others)
+    assert_same(our_stable, their_stable)
+
+
+def test_they_describe_groups_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+    for group in scene[1:]:
+        one = ("--describe", "--group", group)
+
+        assert_same(
+            read_tables(run(cluster, "offsets", group, "--verbose")),
+            theirs(cluster, *one, "--offsets", "--verbose"),
+        )
+        our_states = read_tables(run(cluster, "describe", group, "--verbose").partition("\n\n")[0])
+        assert_same(our_states, theirs(cluster, *one, "--state", "--verbose"))
+
+
+def test_they_know_the_same_members(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+    _, busy, _ = scene
+
+    ours = read_tables(run(cluster, "members", busy, "--verbose"))
+    others = theirs(cluster, "--describe", "--group", busy, "--members", "--verbose")
+
+    assert len(ours) == 2
+    assert_same(ours, others)
+
+
+def test_they_describe_all_groups_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+    topic, _, _ = scene
+
+    ours = read_tables(run(cluster, "offsets", "--all-groups"))
+    others = theirs(cluster, "--describe", "--all-groups", "--offsets")
+
+    assert_same(_about(ours, topic), _about(others, topic))
+
+
+def _about(rows: list[Row], topic: str) -> list[Row]:
+    return [row for row in rows if row["TOPIC"] == topic]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "--to-earliest",
+        "--to-latest",
+        "--to-offset 4",
+        "--to-offset 99",
+        "--shift-by 1",
+        "--shift-by -50",
+        "--to-current",
+        "--to-datetime 2001-01-01T00:00:00.000",
+        "--by-duration P1D",
+        "--by-duration PT0S",
+    ],
+)
+def test_they_plan_the_same_reset(cluster: Cluster, tmp_path: Path, wish: str) -> None:
+    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+    write(cluster, topic, 10)
+    delete_records(cluster, tmp_path, {(topic, 0): 2})
+    commit(cluster, group, {(topic, 0): 5, (topic, 1): 0})
+    words = ("--all-topics", *wish.split())
+
+    ours = run(cluster, "reset", group, *words)
+    our_export = run(cluster, "reset", group, *words, "--export")
+    others = ("--reset-offsets", "--group", group, *words, "--dry-run")
+    their_export = cluster.run("kafka-consumer-groups", *others, "--export").out
+
+    assert_same(read_tables(ours), theirs(cluster, *others))
+    assert sorted(csv.reader(our_export.splitlines())) == sorted(
+        row
+        for row in csv.reader(their_export.splitlines())
+        if row and not row[0].startswith("Warn")
+    )
+
+
+def test_what_one_exports_the_other_restores(cluster: Cluster, tmp_path: Path) -> None:
+    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+    write(cluster, topic, 6)
+    write(cluster, topic, 6, partition=1)
+    commit(cluster, group, {(topic, 0): 2, (topic, 1): 4})
+    file = tmp_path / "plan.csv"
+    words = ("--all-topics", "--to-current", "--export")
+
+    file.write_text(run(cluster, "reset", group, *words), "utf-8")
+    run(cluster, "reset", group, "--all-topics", "--to-latest", "--execute")
+    moved = committed(cluster, group)
+    theirs(cluster, "--reset-offsets", "--group", group, "--from-file", f"{file}", "--execute")
+    restored = committed(cluster, group)
+    exported = cluster.run("kafka-consumer-groups", "--reset-offsets", "--group", group, *words)
+    file.write_text(exported.out.strip() + "\n", "utf-8")
+    run(cluster, "reset", group, "--all-topics", "--to-earliest", "--execute")
+    run(cluster, "reset", group, "--from-file", f"{file}", "--execute")
+
+    assert moved == {(topic, 0): 6, (topic, 1): 6}
+    assert restored == committed(cluster, group) == {(topic, 0): 2, (topic, 1): 4}
+
+
+def test_they_forget_the_same_offsets(cluster: Cluster) -> None:
+    topic = cluster.create_topic(2)
+    first, second = cluster.name_anew("group"), cluster.name_anew("group")
+    for group in (first, second):
+        commit(cluster, group, {(topic, 0): 0, (topic, 1): 0})
+
+    ours = read_tables(run(cluster, "delete-offsets", first, "--topic", f"{topic}:1"))
+    others = theirs(cluster, "--delete-offsets", "--group", second, "--topic", f"{topic}:1")
+
+    assert [row["STATUS"] for row in ours] == ["deleted"]
+    assert [row["STATUS"] for row in others] == ["Successful"]
+    assert committed(cluster, first) == committed(cluster, second) == {(topic, 0): 0}
+
+
+def test_they_refuse_what_members_need(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+    topic, busy, _ = scene
+
+    run(cluster, "delete", busy, code=1)
+    run(cluster, "reset", busy, "--topic", topic, "--to-latest", "--execute", code=1)
+    run(cluster, "delete-offsets", busy, "--topic", topic, code=1)
+    states = theirs(cluster, "--describe", "--group", busy, "--state")
+
+    assert [row["#MEMBERS"] for row in states] == ["2"]
+
+
+@contextmanager
+def newer_member(bootstrap_servers: str, group: str, topic: str) -> Iterator[None]:
+    """A member of a group of the newer protocol, once it has its partitions."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        wait_until(lambda: consumer.poll(0.1) is None and consumer.assignment(), 60, "partitions")
+        yield
+    finally:
+        consumer.close()
+
+
+def test_groups_of_the_newer_type_are_described_alike(kafka_cluster: Cluster) -> None:
+    topic, group = kafka_cluster.create_topic(2), kafka_cluster.name_anew("newer")
+    one = ("--describe", "--group", group)
+
+    def is_stable() -> bool:
+        (row,) = theirs(kafka_cluster, *one, "--state")
+        return row["STATE"] == "Stable"
+
+    with newer_member(kafka_cluster.bootstrap_servers, group, topic):
+        wait_until(is_stable, 30, "the group to be stable")
+        listed = read_tables(run(kafka_cluster, "list", "--type", "consumer"))
+        our_states = run(kafka_cluster, "describe", group, "--verbose").partition("\n\n")[0]
+        our_members = read_tables(run(kafka_cluster, "members", group, "--verbose"))
+        their_states = theirs(kafka_cluster, *one, "--state", "--verbose")
+        their_members = theirs(kafka_cluster, *one, "--members", "--verbose")
+
+    assert [(row["GROUP"], row["TYPE"]) for row in listed] == [(group, "Consumer")]
+    assert_same(read_tables(our_states), their_states)
+    assert_same(our_members, their_members)
+    assert our_members[0]["TARGET-ASSIGNMENT"] == f"{topic}:0,1"
