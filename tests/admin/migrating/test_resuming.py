@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import kohort
 from kohort.admin.cluster import open_cluster
 from kohort.admin.migrating.copying import Copying, Producer
 from kohort.admin.migrating.facts import ask_cluster
@@ -20,12 +21,13 @@ from kohort.admin.migrating.mapping import make_stretch
 from kohort.admin.migrating.packing import Load, checksum, seal_load
 from kohort.admin.migrating.reading import Reader
 from kohort.admin.migrating.state import Intent, State, TopicState, open_state
-from kohort.admin.migrating.wish import MigrationStopped, Phase, Progress
+from kohort.admin.migrating.wish import MigrationStopped, NotTheSame, Phase, Progress
 from kohort.admin.migrating.writing import Writer
 from kohort.types import ZERO_UUID, GroupId, Millis, Offset, Topic
 from kohort.wire.compression import Codec
 from kohort.wire.records import NewRecord, encode_records
 from tests.admin.migrating.migrations import (
+    NODE,
     Pair,
     assert_same,
     commit,
@@ -322,3 +324,50 @@ def test_a_group_is_not_moved_back_once_it_has_gone_on_in_b(node_pair: Pair) -> 
 
     assert any("left there" in warning for warning in summary.warnings)
     assert [each.offsets[0].target for each in forced.groups] == [10]
+
+
+# Clusters that fail
+
+
+@pytest.mark.parametrize("which", ["A", "B"])
+def test_a_cluster_that_goes_away_for_a_while_is_waited_for(tmp_path: Path, which: str) -> None:
+    nodes = {name: kohort.Node(data=tmp_path / name, settings=NODE).start() for name in "AB"}
+    ports = {name: int(each.bootstrap_servers.rpartition(":")[2]) for name, each in nodes.items()}
+    a, b = (Cluster(bootstrap_servers=each.bootstrap_servers) for each in nodes.values())
+    pair = Pair(a=a, b=b, state=tmp_path / "state.db")
+    topic = create(a, partitions=2)
+    for _ in range(10):
+        a.produce(topic, various(500, 2))
+    restarts: list[Phase] = []
+
+    def restart(progress: Progress) -> None:
+        """Once while it copies, and once while it compares."""
+        if progress.phase not in restarts:
+            restarts.append(progress.phase)
+            nodes[which].stop()
+            again = kohort.Node(port=ports[which], data=tmp_path / which, settings=NODE)
+            nodes[which] = again.start()
+
+    try:
+        pair.migrate(restart)
+
+        assert Phase.COPYING in restarts
+        assert_same(pair, topic, 2)
+    finally:
+        for node in nodes.values():
+            node.stop()
+
+
+def test_what_b_has_lost_is_noticed_before_groups_are_moved(node_pair: Pair) -> None:
+    topic = create(node_pair.a)
+    node_pair.a.produce(topic, 50)
+    commit(node_pair.a, "billing", {at(topic): 10})
+
+    def lose(progress: Progress) -> None:
+        if progress.phase is Phase.COPYING and end_of(node_pair.b, topic, 1) == 50:
+            node_pair.b.delete_before(at(topic), 3)
+
+    with pytest.raises(NotTheSame, match=r"has 47 records .* should have 50"):
+        node_pair.migrate(lose)
+
+    assert committed(node_pair.b, "billing") == {}

@@ -46,9 +46,13 @@ def verify(
         partition, so_far = fetched.partition, found[fetched.partition]
         for pos, header in split(fetched.content, truncated_ok=True):
             is_ours = header.producer_id == producer_id and not header.is_control
-            if is_ours and fetched.first <= header.base_offset < goals[partition]:
+            if is_ours and header.base_offset < goals[partition]:
                 verify_crc(fetched.content, pos, header)
-                records = read_batch(fetched.content, pos, header, partition)
+                records = [
+                    record
+                    for record in read_batch(fetched.content, pos, header, partition)
+                    if record.offset >= fetched.first
+                ]
                 so_far = so_far[0] + len(records), checksum(records, so_far[1])
                 compared, size = compared + len(records), size + header.size_in_bytes
         found[partition] = so_far
