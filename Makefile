@@ -17,7 +17,7 @@ test: setup ## Run the tests. ARGS are for pytest.
 check: setup ## Check format, lint, types, import contracts and tidiness.
 	@scripts/check
 
-bench: setup ## Run every benchmark. ARGS are for each of them.
+bench: setup ## Run every benchmark, Apache Kafka by turns. ARGS such as --quick or --only starts.
 	@scripts/bench $(ARGS)
 
 soak: setup ## Kill a node a thousand times, and look what is left. KILLS, and ARGS such as --seed.

@@ -21,7 +21,7 @@ from typing import Final
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
-from bench.kit.harness import Result, cpu_seconds, tell
+from bench.kit.harness import Effort, Result, cpu_seconds, tell
 from kohort.client.assignors import STICKY, Assignment, Subscriber
 from kohort.types import Generation, MemberId, Topic, value
 
@@ -141,14 +141,14 @@ def tell_peer_ms(shape: str, members: int, case: str) -> None:
     sys.stdout.write(f"{median_ms(work, rounds=1)}\n")
 
 
-def measure(rounds: int) -> Iterator[Result]:
+def measure(effort: Effort) -> Iterator[Result]:
     costs: dict[tuple[str, str, int], float] = {}
     for shape in SHAPES:
         for case in CASES:
             was_stopped = False
-            for members in SIZES:
+            for members in effort.pick(SIZES, SIZES[:1]):
                 work = ours(ask(shape, members, case))
-                cost = costs[shape, case, members] = median_ms(work, min(rounds, ROUNDS_MAX))
+                cost = costs[shape, case, members] = median_ms(work, min(effort.rounds, ROUNDS_MAX))
                 # Who did not finish will not finish more.
                 peer = None if was_stopped else find_peer_ms(shape, members, case)
                 was_stopped = peer is None
@@ -180,4 +180,4 @@ if __name__ == "__main__":
         shape, members, case = sys.argv[-3:]
         tell_peer_ms(shape, int(members), case)
     else:
-        tell(__doc__.partition("\n")[0], "kafka-python", measure)
+        tell(__doc__ or "", "kafka-python", measure)

@@ -18,7 +18,7 @@ from random import Random
 
 from confluent_kafka import Producer
 
-from bench.kit.harness import Result, tell
+from bench.kit.harness import Effort, Result, tell
 from bench.kit.reading import PARTITIONS, READERS
 from bench.node import NODE_CORE, Served, serve
 
@@ -70,19 +70,20 @@ def read(library: str, served: Served, topic: str, count: int) -> dict[str, floa
     return report
 
 
-def measure(rounds: int) -> Iterator[Result]:
+def measure(effort: Effort) -> Iterator[Result]:
     """A round of three libraries takes seconds, so a fifth of the usual number will do."""
     settings = ("kohort.durability=os", f"num.partitions={PARTITIONS}")
     with (
         tempfile.TemporaryDirectory(prefix="kohort-bench-") as data,
         serve(data, *settings) as node,
     ):
-        for workload, (count, least, most) in WORKLOADS.items():
+        for workload, (full, least, most) in WORKLOADS.items():
+            count = effort.pick(full, full // 20)
             topic = workload.replace(" ", "-")
             produce(node, topic, count, least, most)
             costs: dict[tuple[str, str], list[float]] = defaultdict(list)
             sums = set()
-            for number in range(max(1, rounds // 5)):
+            for number in range(max(1, effort.rounds // 5)):
                 libraries = list(READERS)
                 for library in libraries if number % 2 else reversed(libraries):
                     report = read(library, node, topic, count)

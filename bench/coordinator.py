@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from bench.kit.harness import Result, calls_per_round, cpu_seconds, tell
+from bench.kit.harness import Effort, Result, calls_per_round, cpu_seconds, tell
 from kohort.coordinator.commands import (
     Command,
     CommitOffsets,
@@ -205,39 +205,42 @@ def median_us(work: Callable[[], object], rounds: int) -> float:
     return statistics.median(cpu_seconds(work, count) / count * 1e6 for _ in range(rounds))
 
 
-def measure(rounds: int) -> Iterator[Result]:
+def measure(effort: Effort) -> Iterator[Result]:
     for metric, work, per_second in (
         ("heartbeat", heartbeats(World()), HEARTBEATS_PER_SECOND),
         (f"commit of {len(PARTITIONS)} partitions", commits(World()), COMMITS_PER_SECOND),
     ):
-        cost = median_us(work, rounds)
+        cost = median_us(work, effort.rounds)
         yield Result(metric=metric, kohort=cost, peer=1e6 / per_second, target=1.0)
-    costs = {size: median_us(rebalances(size), max(3, rounds // 5)) / size for size in GROUP_SIZES}
+    sizes = effort.pick(GROUP_SIZES, GROUP_SIZES[:2])
+    times = max(3, effort.rounds // 5)
+    costs = {size: median_us(rebalances(size), times) / size for size in sizes}
     for size, cost in costs.items():
         metric = f"rebalance of {size:_}, per member"
         target = GROWTH_MAX if size > SMALL else None
         yield Result(metric=metric, kohort=cost, peer=costs[SMALL], target=target)
+    many = effort.pick(MANY_GROUPS, MANY_GROUPS // 100)
     yield Result(
-        metric=f"{MANY_GROUPS:_} groups of {MEMBERS_EACH}, {len(PARTITIONS)} offsets each",
-        kohort=measured_memory_mb(),
-        peer=MEMORY_MB,
+        metric=f"{many:_} groups of {MEMBERS_EACH}, {len(PARTITIONS)} offsets each",
+        kohort=measured_memory_mb(many),
+        peer=MEMORY_MB * many / MANY_GROUPS,
         target=1.0,
         unit="MB",
     )
 
 
-def measured_memory_mb() -> float:
+def measured_memory_mb(groups: int) -> float:
     """In a process of its own, so that nothing else is counted."""
-    command = [sys.executable, "-m", "bench.coordinator", "--memory"]
+    command = [sys.executable, "-m", "bench.coordinator", "--memory", str(groups)]
     finished = subprocess.run(command, capture_output=True, check=True, text=True)  # ourselves
     return float(finished.stdout)
 
 
-def memory_mb() -> float:
+def memory_mb(groups: int) -> float:
     """How much the process grows at most while it takes in the groups, one by one."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     world = World()
-    for number in range(MANY_GROUPS):
+    for number in range(groups):
         group_id = GroupId(f"group-{number}")
         leader, *_ = world.form(group_id, MEMBERS_EACH)
         world.do(commit(world, group_id, leader))
@@ -246,6 +249,6 @@ def memory_mb() -> float:
 
 if __name__ == "__main__":
     if "--memory" in sys.argv:
-        sys.stdout.write(f"{memory_mb()}\n")
+        sys.stdout.write(f"{memory_mb(int(sys.argv[-1]))}\n")
     else:
-        tell(__doc__.partition("\n")[0], "target", measure)
+        tell(__doc__ or "", "target", measure)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import kohort
 from bench.kit.client import Client
-from bench.kit.harness import Result, calls_per_round, cpu_seconds, tell
+from bench.kit.harness import Effort, Result, calls_per_round, cpu_seconds, tell
 from bench.kit.unplugged import Unplugged
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
 from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -154,7 +154,7 @@ def join_through(client: Client | Unplugged, group: str) -> MemberId:
     return MemberId(joined.member_id)
 
 
-def drive(served: Served, lanes: list[list[bytes]]) -> float:
+def drive(served: Served, lanes: list[list[bytes]], seconds: float) -> float:
     """Let the generator send each list's frames in turn on its own connection, over and over.
 
     Returns answers per second of node CPU. On a machine shared with others the clock on the wall
@@ -165,11 +165,10 @@ def drive(served: Served, lanes: list[list[bytes]]) -> float:
         for frames in lanes:
             size = len(client.ask_raw(frames[0])) + 4
             plan += f"{size} {' '.join(frame.hex() for frame in frames)}\n"
-    command = [sys.executable, "-m", "bench.kit.load", "127.0.0.1", str(served.port), str(SECONDS)]
+    command = [sys.executable, "-m", "bench.kit.load", str(served.port), "--seconds", str(seconds)]
+    command += [] if LOAD_CORE == "-" else ["--core", LOAD_CORE]
     cpu_before = served.cpu_s
-    done = subprocess.run(
-        [*command, LOAD_CORE], input=plan, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, input=plan, capture_output=True, text=True, check=True)
     report: dict[str, float] = json.loads(done.stdout)
     cpu_s = served.cpu_s - cpu_before
     ours, theirs = cpu_s / report["seconds"], report["generator_cpu_share"]
@@ -185,16 +184,17 @@ def beat_frames(group: str, member: MemberId) -> list[bytes]:
     return [encode_request(beat, 4, number, "bench") for number in range(FRAMES_IN_TURN)]
 
 
-def heartbeats(served: Served) -> float:
+def heartbeats(served: Served, seconds: float) -> float:
     groups = [f"beat-{number}" for number in range(CONNECTIONS)]
-    return drive(served, [beat_frames(group, join_alone(served.port, group)) for group in groups])
+    lanes = [beat_frames(group, join_alone(served.port, group)) for group in groups]
+    return drive(served, lanes, seconds)
 
 
-def bare_answers() -> float:
+def bare_answers(seconds: float) -> float:
     """The same frames, asked of the server that does nothing."""
     frames = beat_frames("beat-10", MemberId("bench-00000000-0000-0000-0000-000000000000"))
     with serve_bare() as served:
-        return drive(served, [frames] * CONNECTIONS)
+        return drive(served, [frames] * CONNECTIONS, seconds)
 
 
 def commit_frame(group: str, member: MemberId, correlation_id: int, offset: int = 1000) -> bytes:
@@ -213,14 +213,14 @@ def commit_frame(group: str, member: MemberId, correlation_id: int, offset: int 
     return encode_request(commit, 8, correlation_id, "bench")
 
 
-def commits(served: Served) -> float:
+def commits(served: Served, seconds: float) -> float:
     """Every commit of a connection has other offsets than the one before."""
     lanes = []
     for number in range(CONNECTIONS):
         group = f"commit-{number}"
         member = join_alone(served.port, group)
         lanes.append(commit_frames(group, member))
-    return drive(served, lanes)
+    return drive(served, lanes, seconds)
 
 
 def commit_frames(group: str, member: MemberId) -> list[bytes]:
@@ -255,35 +255,37 @@ def fetch_frame(partition: int) -> bytes:
     return encode_request(request, 11, partition, "bench")
 
 
-def measure(rounds: int) -> Iterator[Result]:
-    yield from starts()
+def measure(effort: Effort) -> Iterator[Result]:
+    seconds = effort.pick(SECONDS, SECONDS / 10)
+    yield from starts(effort.pick(5, 1))
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data, serve(data) as served:
         yield against("idle memory", served.resident_mb, 60, "MB")
         make_topic(served.port)
-        bare, beats, kept = bare_answers(), heartbeats(served), commits(served)
+        bare = bare_answers(seconds)
+        beats, kept = heartbeats(served, seconds), commits(served, seconds)
         yield cost("heartbeat, 50 connections", beats, 70_000)
         yield cost("durable commit of 10, 50 connections", kept, 15_000)
         yield beyond_bare("heartbeat", 1e6 / beats, bare)
         yield beyond_bare("durable commit of 10", 1e6 / kept, bare)
-        for metric, microseconds in unplugged(rounds):
+        for metric, microseconds in unplugged(effort.rounds):
             yield beyond_bare(metric, microseconds, bare)
-        per_second = drive(served, [[produce_frame(each)] for each in range(10)])
+        per_second = drive(served, [[produce_frame(each)] for each in range(10)], seconds)
         yield volume("produce, 64 KB batches of 1 KB", per_second * 64 * 1000)
         with Client(served.port) as client:
             size = len(client.ask_raw(fetch_frame(0)))
-        per_second = drive(served, [[fetch_frame(each)] for each in range(10)])
+        per_second = drive(served, [[fetch_frame(each)] for each in range(10)], seconds)
         yield volume("fetch, 1 MB at a time", per_second * size)
-    yield recovery()
+    yield recovery(effort.pick(COMMITS_TO_RECOVER, COMMITS_TO_RECOVER // 100))
 
 
-def starts() -> Iterator[Result]:
+def starts(times: int) -> Iterator[Result]:
     """As users have it, and as they have it after an update, when Python compiles all of it."""
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as bytecode:
         ready_after_ms(bytecode, 1)
-        yield against("ready after spawn", ready_after_ms(bytecode, 5), 400, "ms")
+        yield against("ready after spawn", ready_after_ms(bytecode, times), 400, "ms")
         ours = Path(kohort.__file__).parent
         shutil.rmtree(f"{bytecode}{ours}")
-        again = ready_after_ms(bytecode, 5, is_kept=False)
+        again = ready_after_ms(bytecode, times, is_kept=False)
         yield against("ready after spawn, if not compiled yet", again, 400, "ms")
 
 
@@ -323,21 +325,21 @@ def make_topic(port: int) -> None:
         client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), 9)
 
 
-def recovery() -> Result:
-    """A million committed offsets in the log: how long until groups are served again."""
+def recovery(commits: int) -> Result:
+    """So many committed offsets in the log: how long until groups are served again."""
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data:
         with serve(data, "kohort.durability=os") as served:
             make_topic(served.port)
             member = join_alone(served.port, "busy")
             with Client(served.port) as client:
-                for number in range(COMMITS_TO_RECOVER // 10):
+                for number in range(commits // 10):
                     client.ask_raw(commit_frame("busy", member, number, number))
         began = time.perf_counter()
         with serve(data, "kohort.durability=os") as served, Client(served.port) as client:
             while client.ask(ListGroupsRequest(), 4).error_code != 0:
                 pass
             took = time.perf_counter() - began
-    return against("recovery of a million commits", took, 10, "s")
+    return against(f"recovery of {commits:_} commits", took, 10, "s")
 
 
 def against(metric: str, measured: float, target: float, unit: str) -> Result:

@@ -5,7 +5,6 @@ own on the same machine. The clock on the wall counts, as it does for users: Spa
 Python workers and the node share the cores. Rows go nowhere (noop) or into Parquet.
 """
 
-import argparse
 import os
 import shutil
 import statistics
@@ -23,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import kohort.pipeline
 from bench.kit.client import Client
-from bench.kit.harness import Result, as_json, as_table
+from bench.kit.harness import Effort, Result, tell
 from bench.node import announced_port, ended
 from kohort.pipeline.decode import Decoder, Slice
 from kohort.types import Millis, Offset, Partition, Topic
@@ -206,7 +205,7 @@ def measure_decoder(workload: str, batch: bytes) -> Result:
     )
 
 
-def measure(rounds: int, share: float) -> Iterator[Result]:
+def measure(effort: Effort) -> Iterator[Result]:
     with (
         tempfile.TemporaryDirectory(prefix="kohort-bench-") as data,
         serve(data) as port,
@@ -215,12 +214,12 @@ def measure(rounds: int, share: float) -> Iterator[Result]:
         for workload, (full, size, codec) in WORKLOADS.items():
             batch = make_batch(size, codec)
             yield measure_decoder(workload, batch)
-            count = max(BATCH_RECORDS * PARTITIONS, int(full * share))
+            count = max(BATCH_RECORDS * PARTITIONS, effort.pick(full, full // 100))
             count -= count % (BATCH_RECORDS * PARTITIONS)
             topic = workload.replace(" ", "-").replace(",", "")
             fill(port, topic, count, batch)
             warm_up(spark, port, topic)
-            yield from contest(spark, port, workload, count, rounds)
+            yield from contest(spark, port, workload, count, effort.rounds)
 
 
 def warm_up(spark: SparkSession, port: int, topic: str) -> None:
@@ -229,17 +228,5 @@ def warm_up(spark: SparkSession, port: int, topic: str) -> None:
         into_noop(frame.limit(100_000), Path())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds per side (%(default)s)")
-    parser.add_argument(
-        "--share", type=float, default=1.0, help="of the records; less is quicker (%(default)s)"
-    )
-    options = parser.parse_args()
-    results = list(measure(options.rounds, options.share))
-    sys.stdout.write(as_json(results) if options.json else as_table(results, "connector"))
-
-
 if __name__ == "__main__":
-    main()
+    tell(__doc__ or "", "connector", measure, rounds=3)

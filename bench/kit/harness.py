@@ -6,13 +6,19 @@ hour. Both sides take turns in short rounds, and the median round counts.
 
 import argparse
 import gc
-import json
+import os
+import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
+from bench.kit.figures import Figure, Report, Taken, as_json, as_line, as_text, at_most
+
+T = TypeVar("T")
 Work = Callable[[], object]
 
 ROUND_SECONDS = 0.02
@@ -39,30 +45,77 @@ class Result:
     target: float | None
     unit: str = "µs"
 
-    @property
-    def ratio(self) -> float:
-        return self.kohort / self.peer
 
-    @property
-    def verdict(self) -> str:
-        if self.target is None:
-            return ""
-        return f"{'met' if self.ratio <= self.target else 'MISSED'}: <= {self.target}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is to be measured."""
+
+    rounds: int
+    is_quick: bool = False
+
+    def pick(self, full: T, quick: T) -> T:
+        """A size: the real one, or one that proves nothing but that all of it runs."""
+        return quick if self.is_quick else full
+
+
+Measure = Callable[[Effort], Iterable[Result | Figure]]
 
 
 def main(description: str, peer: str, contests: Iterable[Contest]) -> None:
     """Run the contests and tell the results."""
-    tell(description, peer, lambda rounds: run(tuple(contests), rounds=rounds))
+    tell(description, peer, lambda effort: run(tuple(contests), rounds=effort.rounds))
 
 
-def tell(description: str, peer: str, measure: Callable[[int], Iterable[Result]]) -> None:
-    """Measure in so many rounds and tell the results, as a table or as JSON."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
-    parser.add_argument("--rounds", type=int, default=25, help="rounds per side (%(default)s)")
+def tell(description: str, peer: str, measure: Measure, *, rounds: int = 25) -> None:
+    """Measure, and tell the results as a table, or as JSON in a file for other programs."""
+    exit_when_terminated()
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, help=f"rounds per side ({rounds}; quickly 2)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, seconds: a rehearsal")
+    parser.add_argument("--json", metavar="FILE", help="where to write the figures; - prints them")
     options = parser.parse_args()
-    results = list(measure(options.rounds))
-    sys.stdout.write(as_json(results) if options.json else as_table(results, peer))
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("there must be a round")
+    usual = 2 if options.quick else rounds
+    effort = Effort(rounds=options.rounds or usual, is_quick=options.quick)
+    before = os.getloadavg()[0]
+    figures = []
+    for each in measure(effort):
+        figures.append(as_figure(each) if isinstance(each, Result) else each)
+        sys.stderr.write(as_line(figures[-1]) + "\n")
+    report = Report(
+        name=_own_name(),
+        about=description.strip(),
+        peer=peer,
+        figures=tuple(figures),
+        load_average=(before, os.getloadavg()[0]),
+    )
+    if options.json and options.json != "-":
+        Path(options.json).write_text(as_json(report), "utf-8")
+    sys.stdout.write(as_json(report) if options.json == "-" else as_text(report))
+
+
+def exit_when_terminated() -> None:
+    """As by Ctrl-C: processes that were started here are ended, and folders removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def _own_name() -> str:
+    """The module that was started, as it would be started again."""
+    spec = sys.modules["__main__"].__spec__
+    return "" if spec is None else spec.name
+
+
+def as_figure(result: Result) -> Figure:
+    return Figure(
+        metric=result.metric,
+        unit=result.unit,
+        kohort=Taken(samples=(result.kohort,)),
+        peer=Taken(samples=(result.peer,)),
+        target=None if result.target is None else at_most(result.target),
+    )
 
 
 def run(contests: tuple[Contest, ...], *, rounds: int) -> list[Result]:
@@ -108,31 +161,3 @@ def cpu_seconds(work: Work, count: int) -> float:
         return time.process_time() - start
     finally:
         gc.enable()
-
-
-def as_json(results: list[Result]) -> str:
-    content = {
-        result.metric: {
-            "kohort": round(result.kohort, 3),
-            "peer": round(result.peer, 3),
-            "ratio": round(result.ratio, 3),
-        }
-        for result in results
-    }
-    return json.dumps(content) + "\n"
-
-
-def as_table(results: list[Result], peer: str) -> str:
-    rows = [("metric", "kohort", peer, "ratio", "")]
-    for r in results:
-        costs = f"{r.kohort:.2f} {r.unit}", f"{r.peer:.2f} {r.unit}"
-        rows.append((r.metric, *costs, f"{r.ratio:.2f}", r.verdict))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if place in (0, 4) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
-    return "\n".join(lines) + "\n"

@@ -1,76 +1,159 @@
 """A load generator in a process of its own: ready-made frames, sent again as soon as answered.
 
-It reads a plan from standard input, one connection a line: the size of an answer, and the frames
-in hex that are sent in turn. It decodes nothing, so that it is not the bottleneck; how busy it was
-is in its report.
+It reads a plan from standard input, one connection a line: the size of an answer, or `=` and in
+hex what an answer must say behind its correlation id, then the frames in hex that are sent in turn.
+It decodes nothing, so that it is not the bottleneck; how busy it was is in its report.
 """
 
+import argparse
 import json
 import os
 import select
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
+
+from bench.kit.figures import percentile
+
+_HEAD = 8
+"""Length and correlation id: the part of an answer that may differ from what was expected."""
+
+_LOOKS = 5_000
+"""Polls that find nothing, to learn what one costs."""
+
+_PATIENCE_S = 60.0
+"""Without any answer; a broker that takes longer has failed."""
+
+_SERVED_EVERY = 32
+"""Connections made before one of them is known to be served: Kafka lets fifty wait by default."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One connection: its frames, the size of an answer, and how much of one is still to come."""
+    """One connection: its frames, the answer it expects, and how much of one is still to come."""
 
-    socket: socket.socket
+    number: int
+    receive: Callable[[bytearray], int]
+    send: Callable[[bytes], None]
     frames: Iterator[bytes]
     answer_size: int
+    answer: bytes | None
     missing: int
+    sent_at: int = 0
 
 
 def main() -> None:
-    host, port, seconds, core = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-    if core != "-":
-        os.sched_setaffinity(0, {int(core)})
-    lanes = [_connect(host, port, *line.split()) for line in sys.stdin if line.strip()]
-    sys.stdout.write(json.dumps(_drive(lanes, seconds)) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long to go on")
+    parser.add_argument("--answers", type=int, default=0, help="or after how many to stop")
+    parser.add_argument("--core", type=int, help="the core to stay on")
+    parser.add_argument("--waits", action="store_true", help="sleep while there is nothing to do")
+    options = parser.parse_args()
+    if options.core is not None:
+        os.sched_setaffinity(0, {options.core})
+    lanes = list(_connect(options.port, sys.stdin))
+    generator = Generator(lanes, is_spinning=not options.waits)
+    sys.stdout.write(json.dumps(generator.drive(options.seconds, options.answers)) + "\n")
 
 
-def _connect(host: str, port: int, answer_size: str, *frames: str) -> Lane:
-    connection = socket.create_connection((host, port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Lane(connection, cycle(map(bytes.fromhex, frames)), int(answer_size), int(answer_size))
+def _connect(port: int, plan: Iterator[str]) -> Iterator[Lane]:
+    for place, line in enumerate(plan):
+        expected, *frames = line.split()
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answer = bytes.fromhex(expected[1:]) if expected.startswith("=") else None
+        size = int(expected) if answer is None else len(answer) + _HEAD
+        ready = [bytes.fromhex(each) for each in frames]
+        if place % _SERVED_EVERY == 0:
+            connection.sendall(ready[0])
+            left = size
+            while left > 0:
+                left -= len(connection.recv(left))
+        number = connection.fileno()
+        receive, send = connection.recv_into, connection.sendall
+        yield Lane(number, receive, send, cycle(ready), size, answer, size)
 
 
-def _drive(lanes: list[Lane], seconds: float) -> dict[str, float]:
-    poll = select.epoll()
-    by_number = {}
-    # Received into one place: a fresh megabyte for each answer would cost more than the answer.
-    into = bytearray(1 << 20)
-    for lane in lanes:
-        poll.register(lane.socket.fileno(), select.EPOLLIN)
-        by_number[lane.socket.fileno()] = lane
-        lane.socket.sendall(next(lane.frames))
-    answers = 0
-    began, cpu_began = time.perf_counter(), time.process_time()
-    end = began + seconds
-    while time.perf_counter() < end:
-        # It never sleeps: to wake it for every answer would be charged to the node.
-        for number, _ in poll.poll(0):
-            lane = by_number[number]
-            received = lane.socket.recv_into(into)
-            if not received:
-                raise ConnectionError("the node closed a connection")
-            lane.missing -= received
-            if lane.missing <= 0:
-                answers += 1
+class Generator:
+    """One round of load on lanes that are open."""
+
+    def __init__(self, lanes: list[Lane], *, is_spinning: bool) -> None:
+        self._by_number = {lane.number: lane for lane in lanes}
+        self._poll = select.epoll()
+        for number in self._by_number:
+            self._poll.register(number, select.EPOLLIN)
+        # It never sleeps unless it should: whoever wakes it pays for that, which is the broker.
+        self._timeout = 0.0 if is_spinning else 0.1
+        self._look_s = self._time_looks() if is_spinning else 0.0
+
+    def _time_looks(self) -> float:
+        began = time.process_time()
+        for _ in range(_LOOKS):
+            self._poll.poll(0)
+            time.perf_counter_ns()
+        return (time.process_time() - began) / _LOOKS
+
+    def drive(self, seconds: float, answers_max: int) -> dict[str, float]:
+        took_ns: list[int] = []
+        began, cpu_began = time.perf_counter_ns(), time.process_time()
+        for lane in self._by_number.values():
+            lane.sent_at = time.perf_counter_ns()
+            lane.send(next(lane.frames))
+        empty = self._run(took_ns, began + int(seconds * 1e9), answers_max)
+        took = (time.perf_counter_ns() - began) / 1e9
+        if not took_ns:
+            raise TimeoutError(f"no answer in {took:.1f} s")
+        busy_s = time.process_time() - cpu_began - empty * self._look_s
+        took_ns.sort()
+        return {
+            "answers": len(took_ns),
+            "seconds": took,
+            "per_second": len(took_ns) / took,
+            "p50_ms": percentile(took_ns, 0.5) / 1e6,
+            "p99_ms": percentile(took_ns, 0.99) / 1e6,
+            "generator_cpu_share": max(0.0, busy_s) / took,
+        }
+
+    def _run(self, took_ns: list[int], end: int, answers_max: int) -> int:
+        """How many looks found nothing. Every name that is looked up here is felt."""
+        # Received into one place: a fresh megabyte for each answer would cost more than the answer.
+        into = bytearray(1 << 20)
+        by_number, poll, timeout = self._by_number, self._poll.poll, self._timeout
+        clock, took, says = time.perf_counter_ns, took_ns.append, into.startswith
+        limit = answers_max or sys.maxsize
+        empty = 0
+        now = last = clock()
+        while now < end or answers_max:
+            ready = poll(timeout)
+            now = clock()
+            if not ready:
+                empty += 1
+                if now - last > _PATIENCE_S * 1e9:
+                    raise TimeoutError(f"no answer in {_PATIENCE_S} s")
+                continue
+            last = now
+            for number, _ in ready:
+                lane = by_number[number]
+                received = lane.receive(into)
+                lane.missing -= received
+                if lane.missing > 0:
+                    if not received:
+                        raise ConnectionError("the broker closed a connection")
+                    continue
+                if lane.answer is not None and not says(lane.answer, _HEAD):
+                    raise ValueError(f"another answer than expected: {into[:received].hex()}")
+                now = clock()
+                took(now - lane.sent_at)
+                if len(took_ns) >= limit:
+                    return empty
                 lane.missing = lane.answer_size
-                lane.socket.sendall(next(lane.frames))
-    took = time.perf_counter() - began
-    return {
-        "answers": answers,
-        "seconds": took,
-        "per_second": answers / took,
-        "generator_cpu_share": (time.process_time() - cpu_began) / took,
-    }
+                lane.sent_at = now
+                lane.send(next(lane.frames))
+        return empty
 
 
 if __name__ == "__main__":

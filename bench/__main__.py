@@ -1,0 +1,100 @@
+"""All benchmarks, one after another, each in a process of its own: `python -m bench`.
+
+Their figures are kept in bench/results.json, and docs/benchmarks.md is written anew from it. A
+rehearsal with --quick keeps nothing, and prints what it would have written.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.kit.figures import read_report
+from bench.kit.harness import exit_when_terminated
+from bench.kit.machine import describe_machine, describe_versions
+from bench.kit.results import PAGE, STORED, Entry, as_stored, from_stored, merge, render, renew
+
+NAMES = (
+    "beside_kafka.starts",
+    "beside_kafka.memory",
+    "beside_kafka.heartbeats",
+    "beside_kafka.commits",
+    "beside_kafka.rebalances",
+    "beside_kafka.restarts",
+    "beside_kafka.offset_fetches",
+    "beside_kafka.records",
+    "day",
+    "coordinator",
+    "wire",
+    "node",
+    "consumer",
+    "assignors",
+    "spark_source",
+    "forensics",
+)
+
+
+def main() -> int:
+    options = _read_options()
+    exit_when_terminated()
+    measured, failed = [], []
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
+        for name in options.only or NAMES:
+            sys.stderr.write(f"== {name}\n")
+            file = Path(directory) / f"{name}.json"
+            words = [sys.executable, "-m", f"bench.{name}", "--json", f"{file}"]
+            words += ["--quick"] if options.quick else []
+            words += ["--rounds", f"{options.rounds}"] if options.rounds else []
+            if _run(words) or not file.exists():
+                failed.append(name)
+            else:
+                measured.append(_entry(file))
+    _keep(measured, is_quick=options.quick)
+    if failed:
+        sys.stderr.write(f"Failed: {' '.join(failed)}\n")
+    return 1 if failed else 0
+
+
+def _run(words: list[str]) -> int:
+    """A benchmark to its end. Whoever ends this process ends it as well, with its brokers."""
+    process = subprocess.Popen(words)
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def _read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--quick", action="store_true", help="small sizes; nothing is kept")
+    parser.add_argument("--rounds", type=int, help="rounds per side; each has its own default")
+    return parser.parse_args()
+
+
+def _entry(file: Path) -> Entry:
+    return Entry(
+        report=read_report(json.loads(file.read_text("utf-8"))),
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        machine=describe_machine(),
+        versions=describe_versions(),
+    )
+
+
+def _keep(measured: list[Entry], *, is_quick: bool) -> None:
+    if is_quick:
+        sys.stdout.write(render(measured))
+        return
+    old = from_stored(STORED.read_text("utf-8")) if STORED.exists() else []
+    entries = merge(old, measured, [f"bench.{name}" for name in NAMES])
+    STORED.write_text(as_stored(entries), "utf-8")
+    PAGE.write_text(renew(PAGE.read_text("utf-8"), entries), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Kohort and Apache Kafka by turns: how rounds are taken, and how what failed is told."""
+
+import resource
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from bench.kit.brokers import BROKERS, KAFKA, KOHORT, Broker, CannotDo
+from bench.kit.driving import Driven
+from bench.kit.figures import Figure, Taken, Target
+from bench.kit.harness import Effort, tell
+from tests.apache.unavailable import Unavailable
+
+PEER = "Apache Kafka"
+ROUNDS = 3
+
+
+Side = TypeVar("Side", Broker, type[Broker])
+"""A broker that runs, or what a fresh one is made of in each round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One measured quantity of one round, and how busy both ends were, if that is known."""
+
+    quantity: str
+    amount: float
+    generator: float | None = None
+    broker: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """Something measured in each round: its name, its unit, and what we want of it."""
+
+    name: str
+    unit: str
+    target: Target | None = None
+
+
+class Score:
+    """What both sides have shown so far of these quantities, and which side has failed."""
+
+    def __init__(self, quantities: Sequence[Quantity]) -> None:
+        self._quantities = quantities
+        self._samples: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+        self._failures: dict[tuple[str, str], str] = {}
+        self.failed: set[str] = set()
+
+    def take(self, name: str, samples: Iterable[Sample]) -> None:
+        """A side's next round. If it fails, what it has measured before in it still counts."""
+        missing = {each.name for each in self._quantities}
+        try:
+            for sample in samples:
+                missing.remove(sample.quantity)
+                self._samples[name, sample.quantity].append(sample)
+        except (CannotDo, OSError) as error:
+            self.failed.add(name)
+            self._failures.update({(name, each): f"{error}" for each in missing})
+
+    def figures(self) -> Iterator[Figure]:
+        for each in self._quantities:
+            yield Figure(
+                metric=each.name,
+                unit=each.unit,
+                kohort=self._taken(KOHORT, each.name),
+                peer=self._taken(KAFKA, each.name),
+                target=each.target,
+            )
+
+    def _taken(self, name: str, quantity: str) -> Taken:
+        samples = self._samples[name, quantity]
+        return Taken(
+            samples=tuple(each.amount for each in samples),
+            failure=self._failures.get((name, quantity), ""),
+            generator=tuple(each.generator for each in samples if each.generator is not None),
+            broker=tuple(each.broker for each in samples if each.broker is not None),
+        )
+
+
+def contest(
+    sides: Sequence[Side],
+    rounds: int,
+    quantities: Sequence[Quantity],
+    measure: Callable[[Side], Iterable[Sample]],
+    prepare: Callable[[Side], None] | None = None,
+) -> Iterator[Figure]:
+    """Both by turns, who goes first changing, after both were prepared. Who fails is out."""
+    score = Score(quantities)
+    if prepare is not None:
+        for side in sides:
+            score.take(side.name, _nothing_but(prepare, side))
+    for number in range(rounds):
+        for side in sides if number % 2 == 0 else reversed(sides):
+            if side.name not in score.failed:
+                score.take(side.name, measure(side))
+    yield from score.figures()
+
+
+def _nothing_but(prepare: Callable[[Side], None], side: Side) -> Iterator[Sample]:
+    prepare(side)
+    yield from ()
+
+
+def tell_beside(about: str | None, measure: Callable[[Effort], Iterable[Figure]]) -> None:
+    """A benchmark's main program. Where there is no Kafka, or no broker starts, it says so."""
+    # Thousands of connections: as many as the system allows, here and in all that is started here.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    try:
+        tell(about or "", PEER, measure, rounds=ROUNDS)
+    except (CannotDo, Unavailable) as error:
+        sys.exit(f"{error}")
+
+
+@contextmanager
+def both(*, is_synced: bool = False) -> Iterator[tuple[Broker, ...]]:
+    """Two brokers that run side by side; who is not asked does next to nothing."""
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(fresh(kind, is_synced=is_synced)) for kind in BROKERS)
+
+
+@contextmanager
+def fresh(kind: type[Broker], *, is_synced: bool = False) -> Iterator[Broker]:
+    """A broker that has just started in a folder of its own."""
+    with unstarted(kind, is_synced=is_synced) as broker:
+        broker.start()
+        yield broker
+
+
+@contextmanager
+def unstarted(kind: type[Broker], *, is_synced: bool = False) -> Iterator[Broker]:
+    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as name:
+        broker = kind(Path(name) / kind.name, is_synced=is_synced)
+        broker.prepare()
+        try:
+            yield broker
+        finally:
+            broker.stop()
+
+
+def load_samples(driven: Driven, size: str) -> Iterator[Sample]:
+    """What a steady load has shown, under the names of `load_quantities`."""
+    shares = {"generator": driven.generator, "broker": driven.broker}
+    yield Sample(quantity=f"{size}: answers", amount=driven.per_second, **shares)
+    yield Sample(quantity=f"{size}: p50", amount=driven.p50_ms)
+    yield Sample(quantity=f"{size}: p99", amount=driven.p99_ms)
+    yield Sample(
+        quantity=f"{size}: answers for a CPU second", amount=driven.per_second / driven.broker
+    )
+
+
+def load_quantities(
+    size: str, rate: Target | None = None, p99: Target | None = None
+) -> tuple[Quantity, ...]:
+    return (
+        Quantity(name=f"{size}: answers", unit="/s", target=rate),
+        Quantity(name=f"{size}: p50", unit="ms"),
+        Quantity(name=f"{size}: p99", unit="ms", target=p99),
+        Quantity(name=f"{size}: answers for a CPU second", unit="/s"),
+    )

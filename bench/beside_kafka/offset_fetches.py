@@ -1,0 +1,82 @@
+"""Offsets told: all of ten, a hundred, a thousand groups in one request, as group tools ask.
+
+Each group has committed ten partitions. One connection asks again as soon as it is answered; broker
+and generator have a core each.
+"""
+
+from collections.abc import Iterator
+
+from bench.beside_kafka.contest import Quantity, Sample, both, contest, tell_beside
+from bench.kit import spelling
+from bench.kit.brokers import Broker, CannotDo
+from bench.kit.client import Client
+from bench.kit.driving import Lane, drive, form_once
+from bench.kit.figures import Figure
+from bench.kit.harness import Effort
+from kohort.wire.envelope import decode_response
+
+SIZES, QUICK_SIZES = (1, 10, 100, 1_000), (1, 10)
+TOPIC, PARTITIONS = "orders", 10
+SECONDS, WARM_SECONDS = 4.0, 10.0
+
+
+def measure(effort: Effort) -> Iterator[Figure]:
+    sizes = effort.pick(SIZES, QUICK_SIZES)
+    groups = [f"group-{number}" for number in range(sizes[-1])]
+    with both() as brokers:
+        for broker in brokers:
+            commit_once(broker, groups)
+        for size in sizes:
+            yield from turn_about(brokers, effort, groups[:size])
+
+
+def commit_once(broker: Broker, groups: list[str]) -> None:
+    broker.create_topic(TOPIC, PARTITIONS)
+    with Client(broker.port) as client:
+        for seat in form_once(broker, groups, 1):
+            client.ask_raw(
+                spelling.commit(
+                    seat.group,
+                    seat.member_id,
+                    seat.generation,
+                    topic=TOPIC,
+                    partitions=PARTITIONS,
+                    offset=7,
+                )
+            )
+
+
+def turn_about(brokers: tuple[Broker, ...], effort: Effort, groups: list[str]) -> Iterator[Figure]:
+    name = f"groups in one request: {len(groups):,}"
+    # Kafka tells a group's topics in no order: answers are alike in size, not byte for byte.
+    lanes = [Lane(frames=[spelling.fetch_offsets(groups)], is_same=False)]
+
+    def prepare(broker: Broker) -> None:
+        assert_all_told(broker, groups)
+        drive(broker, lanes, seconds=effort.pick(WARM_SECONDS, 1.0), is_free=True)
+
+    def ask(broker: Broker) -> Iterator[Sample]:
+        driven = drive(broker, lanes, seconds=effort.pick(SECONDS, 1.0))
+        yield Sample(
+            quantity=name,
+            amount=driven.p50_ms,
+            generator=driven.generator,
+            broker=driven.broker,
+        )
+        yield Sample(quantity=f"{name}, p99", amount=driven.p99_ms)
+
+    wanted = (Quantity(name=name, unit="ms"), Quantity(name=f"{name}, p99", unit="ms"))
+    yield from contest(brokers, effort.rounds, wanted, ask, prepare)
+
+
+def assert_all_told(broker: Broker, groups: list[str]) -> None:
+    with Client(broker.port) as client:
+        answer = client.ask_raw(spelling.fetch_offsets(groups))
+    told = decode_response(answer, spelling.FETCH_KEY, spelling.FETCH_VERSION)[1].groups
+    count = sum(len(topic.partitions) for group in told for topic in group.topics)
+    if count != len(groups) * PARTITIONS:
+        raise CannotDo(f"{broker.name} tells {count} offsets of {len(groups) * PARTITIONS}")
+
+
+if __name__ == "__main__":
+    tell_beside(__doc__, measure)

@@ -1,0 +1,231 @@
+"""Records in and out, measured by Kafka's own tools: kafka-producer-perf-test and its likes.
+
+A tool is a Java process of its own on one core, the broker has another. Produce and fetch go as
+fast as they can; latency is taken at a steady ten megabytes a second, since a full buffer has none.
+Records lie in the page cache on both sides, as is Kafka's default.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bench.beside_kafka.contest import Quantity, Sample, both, contest, tell_beside
+from bench.kit.brokers import LOAD_CORE, Broker, CannotDo
+from bench.kit.client import Client
+from bench.kit.driving import held
+from bench.kit.figures import Figure, at_least
+from bench.kit.harness import Effort
+from kohort.types import Millis, Topic
+from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.apache import java
+from tests.apache.jars import find_classpath
+
+SIZES: Final = {"100 B": 100, "1 KB": 1_000}
+CODECS: Final = ("none", "lz4")
+ACKS: Final = ("1", "all")
+PARTITIONS: Final = 10
+GROWTH: Final = (1, 100)
+"""Partitions as well, where 10 are in all other rows."""
+
+BYTES: Final = 400_000_000
+"""Of each run: some seconds. An eighth of it warms up."""
+STEADY_BYTES_PER_S: Final = 10_000_000
+STEADY_S: Final = 5
+ROUND_TRIPS: Final = 3_000
+PATIENCE_S: Final = 300
+
+_HOME: Final = "org.apache.kafka.tools."
+_JAVA: Final = ("-server", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+TARGET: Final = at_least(0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    title: str
+    size: int
+    codec: str
+    acks: str
+    partitions: int
+    total_bytes: int
+
+    @property
+    def records(self) -> int:
+        return self.total_bytes // self.size
+
+    @property
+    def topic(self) -> str:
+        return f"perf-{self.size}-{self.codec}-{self.acks}-{self.partitions}"
+
+
+def measure(effort: Effort) -> Iterator[Figure]:
+    total = effort.pick(BYTES, BYTES // 200)
+    with both() as brokers:
+        for load in loads(total, is_quick=effort.is_quick):
+            yield from turn_about(brokers, effort, load)
+        yield from round_trips(brokers, effort)
+
+
+def loads(total_bytes: int, *, is_quick: bool) -> Iterator[Load]:
+    """Every size, codec and kind of acknowledgement; then more and fewer partitions."""
+    for title, size in SIZES.items():
+        for codec in CODECS:
+            for acks in ACKS:
+                yield Load(
+                    title=f"{title}, {codec}, acks {acks}",
+                    size=size,
+                    codec=codec,
+                    acks=acks,
+                    partitions=PARTITIONS,
+                    total_bytes=total_bytes,
+                )
+                if is_quick:
+                    return
+    for partitions in GROWTH:
+        yield Load(
+            title=f"1 KB, none, acks 1, {partitions} partitions",
+            size=1_000,
+            codec="none",
+            acks="1",
+            partitions=partitions,
+            total_bytes=total_bytes,
+        )
+
+
+def turn_about(brokers: tuple[Broker, ...], effort: Effort, load: Load) -> Iterator[Figure]:
+    produced = Quantity(name=f"produce, {load.title}", unit="MB/s", target=TARGET)
+    latency = Quantity(name=f"produce, {load.title}, p99 at 10 MB/s", unit="ms")
+    fetched = Quantity(name=f"fetch, {load.title}", unit="MB/s", target=TARGET)
+    steady = Load(
+        title=load.title,
+        size=load.size,
+        codec=load.codec,
+        acks=load.acks,
+        partitions=load.partitions,
+        total_bytes=STEADY_BYTES_PER_S * effort.pick(STEADY_S, 1),
+    )
+    # Whoever fetches cannot tell how producers were answered.
+    is_fetched = load.acks == "1"
+    for broker in brokers:
+        broker.create_topic(load.topic, load.partitions)
+
+    def run(broker: Broker) -> Iterator[Sample]:
+        per_second, _ = produce(broker, load, -1)
+        yield Sample(quantity=produced.name, amount=per_second)
+        _, p99 = produce(broker, steady, STEADY_BYTES_PER_S // load.size)
+        yield Sample(quantity=latency.name, amount=p99)
+        if is_fetched:
+            yield Sample(quantity=fetched.name, amount=fetch(broker, load))
+
+    wanted = (produced, latency, *((fetched,) if is_fetched else ()))
+    yield from contest(brokers, effort.rounds, wanted, run)
+    for broker in brokers:
+        delete_topic(broker, load.topic)
+
+
+def produce(broker: Broker, load: Load, throughput: int) -> tuple[float, float]:
+    """MB/s and the 99th percentile of latency, once it is warm."""
+    said = run_tool(
+        broker,
+        "ProducerPerformance",
+        *("--topic", load.topic, "--num-records", f"{load.records}"),
+        *("--record-size", f"{load.size}", "--throughput", f"{throughput}"),
+        *("--warmup-records", f"{load.records // 8}"),
+        *("--bootstrap-server", f"127.0.0.1:{broker.port}"),
+        *("--command-property", f"acks={load.acks}", f"compression.type={load.codec}"),
+    )
+    return read_produced(said)
+
+
+def read_produced(said: str) -> tuple[float, float]:
+    """The tool ends with a line about all it did, or with one about all but the warm-up."""
+    found = re.findall(r"\(([\d.,]+) MB/sec\).*?([\d.,]+) ms 99th", said)
+    if not found:
+        raise CannotDo(f"the producer tool said: {said[-300:]}")
+    rate, p99 = found[-1]
+    # The tool counts in 1024s.
+    return float(rate.replace(",", "")) * 1.048576, float(p99.replace(",", ""))
+
+
+def fetch(broker: Broker, load: Load) -> float:
+    """MB/s, from when the partitions are assigned."""
+    said = run_tool(
+        broker,
+        "ConsumerPerformance",
+        *("--topic", load.topic, "--num-records", f"{load.records}", "--hide-header"),
+        *("--bootstrap-server", f"127.0.0.1:{broker.port}", "--timeout", "60000"),
+    )
+    return read_fetched(said, load.records)
+
+
+def read_fetched(said: str, records: int) -> float:
+    """The last line has, after times and totals, what was read in a second of fetching."""
+    lines = [line.split(",") for line in said.splitlines() if line.count(",") == 9]
+    if not lines or int(lines[-1][4]) < records:
+        raise CannotDo(f"the consumer tool said: {said[-300:]}")
+    return float(lines[-1][8]) * 1.048576
+
+
+def round_trips(brokers: tuple[Broker, ...], effort: Effort) -> Iterator[Figure]:
+    """From a producer to a consumer, one record at a time."""
+    count = effort.pick(ROUND_TRIPS, 100)
+    median = Quantity(name="producer to consumer, 1 KB, acks 1, p50", unit="ms")
+    worst = Quantity(name="producer to consumer, 1 KB, acks 1, p99", unit="ms")
+
+    def run(broker: Broker) -> Iterator[Sample]:
+        broker.create_topic("trips", 1)
+        words = ["--bootstrap-server", f"127.0.0.1:{broker.port}", "--topic", "trips"]
+        words += ["--num-records", f"{count}", "--producer-acks", "1", "--record-size", "1000"]
+        p50, p99 = read_round_trips(run_tool(broker, "EndToEndLatency", *words))
+        yield Sample(quantity=median.name, amount=p50)
+        yield Sample(quantity=worst.name, amount=p99)
+
+    yield from contest(brokers, effort.rounds, (median, worst), run)
+
+
+def read_round_trips(said: str) -> tuple[float, float]:
+    found = re.search(r"50th = ([\d.]+), 99th = ([\d.]+)", said)
+    if found is None:
+        raise CannotDo(f"the latency tool said: {said[-300:]}")
+    return float(found[1]), float(found[2])
+
+
+def run_tool(broker: Broker, name: str, *arguments: str) -> str:
+    words = java.command(find_classpath(), _HOME + name, *arguments, heap_mb=512, options=_JAVA)
+    with held(broker), on_load_core():
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise CannotDo(f"{broker.name}: {name} took more than {PATIENCE_S} s") from None
+    if done.returncode:
+        raise CannotDo(f"{broker.name}: {name}: {(done.stderr or done.stdout)[-300:]}")
+    return done.stdout
+
+
+@contextmanager
+def on_load_core() -> Iterator[None]:
+    """Whoever is started here stays on the generator's core, with all its threads."""
+    usual = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {LOAD_CORE})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usual)
+
+
+def delete_topic(broker: Broker, topic: str) -> None:
+    """What lies there is not needed any more, and disks are not endless."""
+    request = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name=Topic(topic)),), timeout_ms=Millis(30_000)
+    )
+    with Client(broker.port) as client:
+        client.ask(request, 6)
+
+
+if __name__ == "__main__":
+    tell_beside(__doc__, measure)
