@@ -77,8 +77,8 @@ def test_a_groups_rebalances_are_counted_by_their_trigger(make: Callable[..., Sc
 
 def test_a_rebalance_is_timed_as_a_whole_and_by_its_phases(make: Callable[..., Scene]) -> None:
     scene = make(group_initial_rebalance_delay_ms="3000")
-    told = scene.answer(join_request("g"), 9)
-    scene.ask(join_request("g", told.member_id), 9)
+    told = scene.answer(join_request("g", session_ms=10_000), 9)
+    scene.ask(join_request("g", told.member_id, session_ms=10_000), 9)
     scene.advance(3_000)
     scene.advance(10_000)
 
