@@ -1,6 +1,7 @@
 """What every test shares: how Hypothesis searches, how traces are rewritten, an Apache Kafka."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
+
+# A shell that starts us in the background has us ignore Ctrl-C, and so would every program we start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a slow machine is not a failing test. The blob reproduces a failure elsewhere.
 settings.register_profile("default", deadline=None, print_blob=True)

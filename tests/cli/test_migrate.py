@@ -113,7 +113,7 @@ def test_what_forbids_it_is_told_and_nothing_is_done(
 def test_ctrl_c_says_how_to_go_on(pair: Moving, tmp_path: Path) -> None:
     topic = create(pair.a, partitions=2)
     for _ in range(20):
-        pair.a.produce(topic, [Written(partition=n % 2, value=b"x" * 200) for n in range(2_000)])
+        pair.a.produce(topic, [Written(partition=n % 2, value=b"x" * 1_000) for n in range(2_000)])
     where = ("--from", pair.a.bootstrap_servers, "--to", pair.b.bootstrap_servers)
     words = ("migrate", *where, "--state", str(pair.state))
 
