@@ -10,7 +10,7 @@ from hypothesis import settings
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
 
-# A shell that starts us in the background has us ignore Ctrl-C, and so would every program we start.
+# A shell that starts us in the background has us ignore Ctrl-C, and so would the programs we start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a slow machine is not a failing test. The blob reproduces a failure elsewhere.
