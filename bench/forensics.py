@@ -6,7 +6,6 @@ Growth is the time of ten times the records over ten times the time. Memory is t
 and its Python workers held together.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -17,34 +16,47 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from bench.kit.harness import Result, as_json, as_table
+from bench.kit.figures import Figure, Taken, at_most
+from bench.kit.harness import Effort, tell
 from kohort.pipeline.forensics.run import run
+from kohort.pipeline.forensics.tuning import SESSION
 from kohort.pipeline.forensics.wish import ForensicsWish
 from kohort.pipeline.session import SessionWish, open_session
 
 HOURS = {"1 million": 7, "10 million": 70}
 """Of one busy group: 144,000 records an hour."""
 
+ROUNDS = 1
+"""One takes minutes, and what it measures is no moment."""
+
 TARGET_S = 120.0
 GROWTH_MAX = 1.3
-
-MEMORY = "2g"
-"""Of the JVM."""
+MEMORY_GROWTH_MAX = 1.5
 
 
-def make_log(hours: int, directory: Path) -> Path:
+@dataclass(kw_only=True)
+class Taking:
+    """What was measured of one size, a sample for each round."""
+
+    records: int = 0
+    scans: list[float] = field(default_factory=list)
+    runs: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+
+
+def make_corpus(hours: int, directory: Path) -> None:
     words = ["corpus", "--seed", "1", "--kind", "busy", "--groups", "1", "--hours", str(hours)]
     subprocess.run(
         [sys.executable, "-m", "kohort", *words, "--to", f"{directory}"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    return directory / "log"
 
 
 def scan(spark: SparkSession, log: Path) -> int:
@@ -62,37 +74,51 @@ def scan(spark: SparkSession, log: Path) -> int:
     return sum(row.size for row in sizes.collect())
 
 
-class Memory:
-    """The most that all processes under this one have held; looked at often."""
+class Watched:
+    """The most memory that all processes under this one have held, and the CPU they have used."""
 
     def __init__(self) -> None:
-        self.most = 0
+        self.bytes_most = 0
+        self.cpu_s = 0.0
         self._ending = threading.Event()
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watching(self) -> Iterator[None]:
         thread = threading.Thread(target=self._look)
+        before = _cpu_seconds()
         thread.start()
         try:
             yield
         finally:
             self._ending.set()
             thread.join()
+            self.cpu_s = _cpu_seconds() - before
 
     def _look(self) -> None:
         while not self._ending.wait(0.5):
-            self.most = max(self.most, sum(_resident(pid) for pid in _descendants(os.getpid())))
+            # A child that has not become another program yet has its parent's memory, not its own.
+            shares = {_layout(pid): _resident(pid) for pid in _descendants(os.getpid())}
+            held = sum(shares.values())
+            self.bytes_most = max(self.bytes_most, held)
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found = children.read_text("ascii").split()
-        except OSError:
-            continue
-        for child in map(int, found):
-            yield child
-            yield from _descendants(child)
+    try:
+        paths = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        found = [child for path in paths for child in path.read_text("ascii").split()]
+    except OSError:
+        # It has ended while it was looked at.
+        return
+    for child in map(int, found):
+        yield child
+        yield from _descendants(child)
+
+
+def _layout(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/statm").read_text("ascii")
+    except OSError:
+        return ""
 
 
 def _resident(pid: int) -> int:
@@ -104,61 +130,89 @@ def _resident(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
-def measure(sizes: list[str]) -> Iterator[Result]:
-    wish = SessionWish(app_name="bench forensics", master="local[2]", memory=MEMORY)
-    times: dict[str, float] = {}
+def _cpu_seconds() -> float:
+    """Of this process and all below it, those that have ended included."""
+    return sum(_ticks(pid) for pid in (os.getpid(), *_descendants(os.getpid()))) / os.sysconf(
+        "SC_CLK_TCK"
+    )
+
+
+def _ticks(pid: int) -> int:
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, words[11:15]))
+
+
+def take(spark: SparkSession, corpus: Path, taking: Taking) -> None:
+    """One round."""
+    log, target, watched = corpus / "log", corpus / "tables", Watched()
+    began = time.perf_counter()
+    volume = scan(spark, log)
+    taking.scans.append(time.perf_counter() - began)
+    wish = ForensicsWish(target=f"{target}", log=f"{log}", ends=f"{corpus / 'ends.jsonl'}")
+    began = time.perf_counter()
+    with watched.watching():
+        summary = run(spark, wish)
+    taking.runs.append(time.perf_counter() - began)
+    taking.megabytes.append(watched.bytes_most / 1e6)
+    taking.records = summary.records
+    shutil.rmtree(target)
+    sys.stderr.write(
+        f"{summary.records:,} records, {volume / 1e6:,.0f} MB: {taking.runs[-1]:,.1f} s, "
+        f"{watched.cpu_s:,.0f} s of CPU, {summary.records / taking.runs[-1]:,.0f} records/s, "
+        f"at most {taking.megabytes[-1]:,.0f} MB held\n"
+    )
+
+
+def measure(effort: Effort) -> Iterator[Figure]:
+    wish = SessionWish(app_name="bench forensics", master="local[2]", settings=SESSION)
+    takings: dict[str, Taking] = {}
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as name, open_session(wish) as spark:
-        for size in sizes:
-            directory = Path(name) / size.replace(" ", "-")
-            log = make_log(HOURS[size], directory)
-            scan(spark, log)
-            began = time.perf_counter()
-            volume = scan(spark, log)
-            scanned = time.perf_counter() - began
-            memory, target = Memory(), directory / "tables"
-            began = time.perf_counter()
-            with memory.watched():
-                summary = run(spark, ForensicsWish(target=f"{target}", log=f"{log}"))
-            times[size] = time.perf_counter() - began
-            shutil.rmtree(directory)
-            sys.stderr.write(
-                f"{summary.records:,} records, {volume / 1e6:,.0f} MB, "
-                f"{summary.records / times[size]:,.0f} records/s, "
-                f"at most {memory.most / 1e6:,.0f} MB held\n"
-            )
-            yield Result(
-                metric=f"{size} records to gold, beside a bare scan",
-                kohort=times[size],
-                peer=scanned,
-                target=None,
+        for size in effort.pick(tuple(HOURS), tuple(HOURS)[:1]):
+            corpus, taking = Path(name) / size.replace(" ", "-"), Taking()
+            make_corpus(effort.pick(HOURS[size], 1), corpus)
+            # Workers start, and compile, when they are first asked.
+            scan(spark, corpus / "log")
+            for _ in range(effort.rounds):
+                take(spark, corpus, taking)
+            shutil.rmtree(corpus)
+            takings[size] = taking
+            label = effort.pick(size, f"{taking.records:_}")
+            yield Figure(
+                metric=f"{label} records to gold, beside a bare scan",
                 unit="s",
+                kohort=Taken(samples=tuple(taking.runs)),
+                peer=Taken(samples=tuple(taking.scans)),
             )
-    if "10 million" in times:
-        yield Result(
-            metric="10 million records to gold, beside its target",
-            kohort=times["10 million"],
-            peer=TARGET_S,
-            target=1.0,
-            unit="s",
-        )
-    if len(times) == len(HOURS):
-        yield Result(
-            metric="growth from 1 to 10 million, beside linear",
-            kohort=times["10 million"],
-            peer=10 * times["1 million"],
-            target=GROWTH_MAX,
-            unit="s",
-        )
+    if len(takings) == len(HOURS):
+        yield from compare(takings["1 million"], takings["10 million"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
-    parser.add_argument("--sizes", nargs="+", choices=HOURS, default=list(HOURS))
-    options = parser.parse_args()
-    results = list(measure(options.sizes))
-    sys.stdout.write(as_json(results) if options.json else as_table(results, "scan"))
+def compare(one: Taking, ten: Taking) -> Iterator[Figure]:
+    yield Figure(
+        metric="10 million records to gold, beside its target",
+        unit="s",
+        kohort=Taken(samples=tuple(ten.runs)),
+        peer=Taken(samples=(TARGET_S,)),
+        target=at_most(1.0),
+    )
+    yield Figure(
+        metric="time from 1 to 10 million, beside linear",
+        unit="s",
+        kohort=Taken(samples=tuple(ten.runs)),
+        peer=Taken(samples=tuple(10 * each for each in one.runs)),
+        target=at_most(GROWTH_MAX),
+    )
+    yield Figure(
+        metric="memory at 10 million, beside that at 1 million",
+        unit="MB",
+        kohort=Taken(samples=tuple(ten.megabytes)),
+        peer=Taken(samples=tuple(one.megabytes)),
+        target=at_most(MEMORY_GROWTH_MAX),
+    )
 
 
 if __name__ == "__main__":
-    main()
+    tell(__doc__ or "", "scan", measure, rounds=ROUNDS)
