@@ -25,7 +25,7 @@ from bench.kit.client import Client
 from bench.kit.harness import Effort, Result, tell
 from bench.node import announced_port, ended
 from kohort.pipeline.decode import Decoder, Slice
-from kohort.types import Millis, Offset, Partition, Topic
+from kohort.types import Millis, Offset, Partition, Topic, value
 from kohort.wire.api.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -36,15 +36,33 @@ from kohort.wire.compression import Codec
 from tests.apache.jars import fetch, read_list
 
 PARTITIONS = 4
-BATCH_RECORDS = 5_000
 LIST = Path(__file__).parents[1] / "tests" / "contract" / "spark" / "jars.txt"
 
-WORKLOADS = {
-    "100 B": (10_000_000, 100, Codec.NONE),
-    "100 B, lz4": (10_000_000, 100, Codec.LZ4),
-    "1 KB": (2_000_000, 1_000, Codec.NONE),
-}
-"""How many records, of which size, in which compression."""
+
+@value
+class Workload:
+    name: str
+    count: int
+    size: int
+    codec: Codec
+    batch_count: int
+    """Of the records in one batch: none is larger than brokers take unless told otherwise, 1 MB."""
+
+    @property
+    def topic(self) -> str:
+        return self.name.replace(" ", "-").replace(",", "")
+
+    def at_most(self, count: int) -> int:
+        """As many, or fewer, as are whole batches in every partition, at least one each."""
+        turn = self.batch_count * PARTITIONS
+        return max(turn, count - count % turn)
+
+
+WORKLOADS = (
+    Workload(name="100 B", count=10_000_000, size=100, codec=Codec.NONE, batch_count=5_000),
+    Workload(name="100 B, lz4", count=10_000_000, size=100, codec=Codec.LZ4, batch_count=5_000),
+    Workload(name="1 KB", count=2_000_000, size=1_000, codec=Codec.NONE, batch_count=800),
+)
 
 TARGETS = {"noop": 1 / 1.2, "Parquet": 1.0}
 """Of the connector's time."""
@@ -53,27 +71,29 @@ DECODE_TARGET_US = 0.2
 """Five million records a second and core."""
 
 
-def make_batch(size: int, codec: Codec) -> bytes:
+def make_batch(workload: Workload) -> bytes:
     """Values half random, half text: some of it can be compressed, as in real records."""
     dice = Random(7)  # noqa: S311  # the same bytes every time
     records = tuple(
         NewRecord(
             key=b"key-%012d" % number,
-            value=dice.randbytes(size // 2) + b"status=shipped;" * (size // 30 + 1),
+            value=dice.randbytes(workload.size // 2)
+            + b"status=shipped;" * (workload.size // 30 + 1),
             timestamp=Millis(1_700_000_000_000 + number),
         )
-        for number in range(BATCH_RECORDS)
+        for number in range(workload.batch_count)
     )
-    return encode(NewBatch(records=records, codec=codec))
+    return encode(NewBatch(records=records, codec=workload.codec))
 
 
-def fill(port: int, topic: str, count: int, batch: bytes) -> None:
+def fill(port: int, workload: Workload, count: int, batch: bytes) -> None:
+    topic = workload.topic
     servers = f"127.0.0.1:{port}"
     admin = AdminClient({"bootstrap.servers": servers})
-    config = {"retention.ms": "-1", "max.message.bytes": "20000000"}
-    admin.create_topics([NewTopic(topic, PARTITIONS, config=config)])[topic].result()
+    wanted = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
+    admin.create_topics([wanted])[topic].result()
     with Client(port) as client:
-        for number in range(count // BATCH_RECORDS):
+        for number in range(count // workload.batch_count):
             data = PartitionProduceData(index=Partition(number % PARTITIONS), records=batch)
             request = ProduceRequest(
                 acks=1,
@@ -108,6 +128,8 @@ def start_spark() -> Iterator[SparkSession]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
+        # As our own commands set it, and as the guide advises: the connector does not notice.
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -154,23 +176,22 @@ def timed(spark: SparkSession, source: str, port: int, topic: str, sink: str) ->
 
 
 def contest(
-    spark: SparkSession, port: int, workload: str, count: int, rounds: int
+    spark: SparkSession, port: int, workload: Workload, count: int, rounds: int
 ) -> Iterator[Result]:
-    topic = workload.replace(" ", "-").replace(",", "")
     for sink in SINKS:
         times: dict[str, list[float]] = {"kohort": [], "kafka": []}
         for number in range(rounds):
             order = ("kohort", "kafka") if number % 2 else ("kafka", "kohort")
             for source in order:
-                times[source].append(timed(spark, source, port, topic, sink))
+                times[source].append(timed(spark, source, port, workload.topic, sink))
         ours, theirs = (statistics.median(times[source]) for source in ("kohort", "kafka"))
         sys.stderr.write(
-            f"{workload} into {sink}: kohort {count / ours:,.0f} rows/s "
+            f"{workload.name} into {sink}: kohort {count / ours:,.0f} rows/s "
             f"({_spread(times['kohort'])}), connector {count / theirs:,.0f} rows/s "
             f"({_spread(times['kafka'])})\n"
         )
         yield Result(
-            metric=f"{workload} into {sink} ({count / ours:,.0f} rows/s)",
+            metric=f"{workload.name} into {sink} ({count / ours:,.0f} rows/s)",
             kohort=ours,
             peer=theirs,
             target=TARGETS[sink],
@@ -182,12 +203,15 @@ def _spread(times: list[float]) -> str:
     return f"{min(times):.1f} to {max(times):.1f} s"
 
 
-def measure_decoder(workload: str, batch: bytes) -> Result:
+def measure_decoder(workload: Workload, batch: bytes) -> Result:
     """The kernel and Arrow alone, on one core, without Spark, node or network."""
     content = batch * max(1, 4_000_000 // len(batch))
-    count = BATCH_RECORDS * (len(content) // len(batch))
+    count = workload.batch_count * (len(content) // len(batch))
     wanted = Slice(
-        topic=Topic("t"), partition=Partition(0), first=Offset(0), stop=Offset(BATCH_RECORDS)
+        topic=Topic("t"),
+        partition=Partition(0),
+        first=Offset(0),
+        stop=Offset(workload.batch_count),
     )
     best = []
     for _ in range(15):
@@ -198,7 +222,7 @@ def measure_decoder(workload: str, batch: bytes) -> Result:
         assert rows == count
     cost = statistics.median(best)
     return Result(
-        metric=f"decoder alone, {workload} ({1e6 / cost:,.0f} records/s)",
+        metric=f"decoder alone, {workload.name} ({1e6 / cost:,.0f} records/s)",
         kohort=cost,
         peer=DECODE_TARGET_US,
         target=1.0,
@@ -211,14 +235,12 @@ def measure(effort: Effort) -> Iterator[Result]:
         serve(data) as port,
         start_spark() as spark,
     ):
-        for workload, (full, size, codec) in WORKLOADS.items():
-            batch = make_batch(size, codec)
+        for workload in WORKLOADS:
+            batch = make_batch(workload)
             yield measure_decoder(workload, batch)
-            count = max(BATCH_RECORDS * PARTITIONS, effort.pick(full, full // 100))
-            count -= count % (BATCH_RECORDS * PARTITIONS)
-            topic = workload.replace(" ", "-").replace(",", "")
-            fill(port, topic, count, batch)
-            warm_up(spark, port, topic)
+            count = workload.at_most(effort.pick(workload.count, workload.count // 100))
+            fill(port, workload, count, batch)
+            warm_up(spark, port, workload.topic)
             yield from contest(spark, port, workload, count, effort.rounds)
 
 

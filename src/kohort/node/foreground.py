@@ -12,6 +12,7 @@ from typing import Final
 from kohort.node.broker import Address
 from kohort.node.config import Settings
 from kohort.node.server import Server
+from kohort.wire.heap import keep_freed_memory
 
 _YOUNG_OBJECTS_MAX: Final = 10_000
 """That is how many more there are before the collector looks; Python's own number is 700."""
@@ -29,6 +30,7 @@ def serve(
     """Serve until SIGTERM or SIGINT, then close cleanly."""
     _allow_many_files()
     _collect_rarely()
+    keep_freed_memory()
     asyncio.run(_serve(host, port, data, settings, metrics=metrics, on_ready=on_ready))
 
 

@@ -21,6 +21,7 @@ from kohort.pipeline.errors import DataLost, NothingCame
 from kohort.pipeline.source.options import SourceOptions, consumer_config
 from kohort.pipeline.source.ranges import Range
 from kohort.types import Offset, Partition, Topic
+from kohort.wire.heap import keep_freed_memory
 
 _LOGGER: Final = logging.getLogger("kohort.pipeline")
 
@@ -57,6 +58,7 @@ def tasks_of(ranges: Iterable[Range]) -> list[Task]:
 def read_task(task: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     if not isinstance(task, Task):
         return  # where there is nothing to read, Spark makes up a task that has nothing to do
+    keep_freed_memory()  # of a worker that Spark made for such tasks
     wanted = task.range
     with contextlib.closing(Consumer(_config(options))) as consumer:
         yield from _RangeReader(consumer, wanted, options).read()
