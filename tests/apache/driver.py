@@ -49,7 +49,8 @@ class Driver:
         self._numbers = itertools.count(1)
         self._asking = threading.Lock()
         self._asked: dict[int, Future[Any]] = {}
-        threading.Thread(target=self._listen, name="java", daemon=True).start()
+        self._ears = threading.Thread(target=self._listen, name="java", daemon=True)
+        self._ears.start()
 
     def make(self, kind: str, config: Mapping[str, object]) -> str:
         """A new consumer, producer or admin; the name by which it is asked."""
@@ -77,8 +78,11 @@ class Driver:
         """Everything in it ends without a word."""
         self._process.kill()
         self._process.wait()
+        self._ears.join()
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
+        self._process.stdout.close()
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +94,7 @@ class Driver:
         traceback: TracebackType | None,
     ) -> None:
         self.kill()
+        self._log.close()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

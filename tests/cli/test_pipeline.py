@@ -199,7 +199,7 @@ def test_ctrl_c_in_the_middle_finishes_the_batch_and_leaves(broker: Broker, tmp_
         (["--every", "2h"], "'2h' is no time"),
         (["--every", "10m"], "at most 300 s"),
         (["--kafka", "nonsense"], "is no NAME=VALUE"),
-        (["--kafka", "group.id=x"], "has an option of its own: --group"),
+        (["--kafka", "group.id=x"], "it has an option of its own, --group"),
         (["--kafka", "sesion.timeout.ms=1"], "did you mean session.timeout.ms?"),
         (["--spark", "nonsense"], "--spark 'nonsense' is no NAME=VALUE"),
         (["--master", "mars"], "'mars' is no master of Spark's"),

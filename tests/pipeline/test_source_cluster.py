@@ -1,73 +1,23 @@
 """The source on workers in processes of their own, on no files but those that all can reach."""
 
-import os
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 import kohort
 from tests.client.clusters import SETTINGS, Cluster
 from tests.pipeline.jobs import run_job, values_in
+from tests.pipeline.standalone import SMALL, SPARK_HOME, standalone_cluster
 from tests.pipeline.streams import Group, numbered, once_each
-from tests.waiting import wait_until
-
-SPARK_HOME = Path(pyspark.__file__).parent
 
 
 @pytest.fixture(scope="module")
 def kohort_cluster() -> Iterator[Cluster]:
     with kohort.Node(settings=SETTINGS) as node:
         yield Cluster(bootstrap_servers=node.bootstrap_servers)
-
-
-@contextmanager
-def spark_process(directory: Path, *words: str) -> Iterator[Path]:
-    """A master or a worker, in a directory of its own; the path of its log."""
-    directory.mkdir(parents=True)
-    log = directory / "log"
-    command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
-    environment = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "512m"}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=directory, env=environment, stdout=output, stderr=output
-        )
-    try:
-        yield log
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def find_in(log: Path, pattern: str) -> str:
-    def look() -> str:
-        found = re.search(pattern, log.read_text("utf-8", "replace"))
-        return found[1] if found else ""
-
-    return wait_until(look, 90, f"{pattern} in {log.name}")
-
-
-@contextmanager
-def standalone_cluster(directory: Path) -> Iterator[str]:
-    """A master and two workers; its address."""
-    with ExitStack() as stack:
-        words = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        name = "org.apache.spark.deploy.master.Master"
-        log = stack.enter_context(spark_process(directory / "master", name, *words))
-        url = find_in(log, r"(spark://127\.0\.0\.1:\d+)")
-        for place in (directory / "one", directory / "two"):
-            name = "org.apache.spark.deploy.worker.Worker"
-            share = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g")
-            rest = ("--webui-port", "0", "--work-dir", str(place / "work"))
-            log = stack.enter_context(spark_process(place, name, *share, *rest, url))
-            find_in(log, r"(Successfully registered)")
-        yield url
 
 
 def ingest_on(spark: SparkSession, cluster: Cluster, directory: Path, master: str) -> None:
@@ -81,9 +31,8 @@ def ingest_on(spark: SparkSession, cluster: Cluster, directory: Path, master: st
         "maxOffsetsPerTrigger": "300",
         "minPartitions": "6",
     }
-    settings = {"spark.executor.memory": "512m", "spark.cores.max": "2"}
 
-    code, said = run_job(directory, options, master=master, settings=settings)
+    code, said = run_job(directory, options, master=master, settings=SMALL)
 
     assert code == 0, said
     assert values_in(spark, directory) == once_each(400)

@@ -80,7 +80,10 @@ def forensics(
 
     On Kohort every cause is exact. On any other Kafka it is inferred, with a confidence.
     """
-    from kohort.pipeline.forensics import wish as words  # noqa: PLC0415  # other verbs need none
+    from kohort.pipeline.errors import BadSourceOption  # noqa: PLC0415  # other verbs need none
+    from kohort.pipeline.forensics import wish as words  # noqa: PLC0415
+    from kohort.pipeline.forensics.asking import check_options  # noqa: PLC0415
+    from kohort.pipeline.forensics.tuning import SESSION  # noqa: PLC0415
     from kohort.pipeline.ingest.wish import BadWish, read_kafka, read_pairs  # noqa: PLC0415
     from kohort.pipeline.session import BadMaster, SessionWish, check_master  # noqa: PLC0415
 
@@ -95,12 +98,14 @@ def forensics(
             is_continuous=continuous,
             rebuild_s=rebuild,
             group_id=own_group,
-            kafka=read_kafka(kafka or ()),
+            kafka=read_kafka(kafka or (), words.KAFKA_REFUSED),
         )
         words.check(wish)
+        if bootstrap is not None:
+            check_options(wish)
         check_master(master)
-        settings = {"spark.driver.memory": "2g", **read_pairs(spark or (), "--spark")}
-    except (words.BadForensicsWish, BadWish, BadMaster) as error:
+        settings = {**SESSION, **read_pairs(spark or (), "--spark")}
+    except (words.BadForensicsWish, BadWish, BadSourceOption, BadMaster) as error:
         raise typer.BadParameter(str(error)) from None
     session = SessionWish(
         app_name="kohort forensics", master=master, settings=settings, is_verbose=verbose
@@ -112,9 +117,13 @@ def forensics(
 def _explain(
     wish: "ForensicsWish", session: "SessionWish", report: str | None, *, as_json: bool
 ) -> None:
-    from kohort.pipeline.session import check_spark, open_session  # noqa: PLC0415  # as above
+    from kohort.pipeline.forensics.asking import find_topics  # noqa: PLC0415  # as above
+    from kohort.pipeline.session import check_spark, open_session  # noqa: PLC0415
 
     check_spark()
+    if wish.bootstrap_servers is not None:
+        # Before a Spark is started for nothing.
+        find_topics(wish)
     with until_told_to_end() as (ending, keep_listening), open_session(session) as spark:
         from kohort.pipeline.forensics import report as page  # noqa: PLC0415
         from kohort.pipeline.forensics.run import run  # noqa: PLC0415  # they need a Spark
@@ -122,15 +131,18 @@ def _explain(
         # Spark has taken Ctrl-C for itself.
         keep_listening()
 
+        written: page.Report | None = None
+
         def on_built() -> None:
+            nonlocal written
             if report is not None:
-                page.write_report(spark, wish.target, report, groups=wish.groups)
+                written = page.write_report(spark, wish.target, report, groups=wish.groups)
 
         with _watching() as watch:
             summary = run(spark, wish, ending=ending.after_batch, watch=watch, on_built=on_built)
         if as_json:
-            found = page.read_report(spark, wish.target, groups=wish.groups)
-            typer.echo(page.report_as_json(found))
+            told = written or page.read_report(spark, wish.target, groups=wish.groups)
+            typer.echo(page.report_as_json(told))
         else:
             _show(summary, _find_worst(spark, wish.target), wish.target, report)
 

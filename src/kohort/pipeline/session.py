@@ -186,6 +186,8 @@ def _configure(wish: SessionWish) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        # A moment in UTC to whoever reads the files, not twelve bytes that only Spark explains.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Rows come from Python workers on the same machine: a tenth less time than over TCP.
         "spark.python.unix.domain.socket.enabled": "true",
     }

@@ -172,13 +172,19 @@ def _trigger_table(found: Score) -> str:
 
 
 def _finding_table(exact: Score, inferred: Score) -> str:
+    return (
+        f"### With events\n\n{_recall_and_precision(exact)}\n"
+        f"### Without events\n\n{_recall_and_precision(inferred)}"
+    )
+
+
+def _recall_and_precision(found: Score) -> str:
     head = (
-        "| finding | recall | precision | recall without events | precision without events |\n"
-        "| --- | --- | --- | --- | --- |\n"
+        "| finding | recall | missed in | precision | wrong in |\n| --- | --- | --- | --- | --- |\n"
     )
     rows = [
-        f"| {name} | {_recall(exact, name)} | {_precision(exact, name)} "
-        f"| {_recall(inferred, name)} | {_precision(inferred, name)} |"
+        f"| {name} | {_recall(found, name)} | {_missed(found, name)} "
+        f"| {_precision(found, name)} | {_wrong(found, name)} |"
         for name in sorted(set(MUST.values()))
     ]
     return head + "\n".join(rows) + "\n"
@@ -192,10 +198,29 @@ def _recall(found: Score, finding: str) -> str:
     )
 
 
+def _missed(found: Score, finding: str) -> str:
+    kinds = [kind for kind, name in MUST.items() if name == finding]
+    return _kinds({kind: found.groups[kind] - found.found[finding, kind] for kind in kinds})
+
+
 def _precision(found: Score, finding: str) -> str:
-    right = {kind for kind, name in MUST.items() if name == finding} | MAY.get(finding, frozenset())
     made = {kind: n for (name, kind), n in found.found.items() if name == finding}
+    right = _right(finding)
     return _share(sum(n for kind, n in made.items() if kind in right), sum(made.values()))
+
+
+def _wrong(found: Score, finding: str) -> str:
+    right = _right(finding)
+    made = {kind: n for (name, kind), n in found.found.items() if name == finding}
+    return _kinds({kind: n for kind, n in made.items() if kind not in right})
+
+
+def _right(finding: str) -> set[str]:
+    return {kind for kind, name in MUST.items() if name == finding} | MAY.get(finding, frozenset())
+
+
+def _kinds(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {n}" for kind, n in sorted(counts.items()) if n) or "-"
 
 
 def _share(part: int, whole: int) -> str:

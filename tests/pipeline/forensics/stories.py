@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.silver import stints
 
 DAWN = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 
@@ -251,6 +252,10 @@ class Told:
     @cached_property
     def commits(self) -> DataFrame:
         return self["commits"]
+
+    @cached_property
+    def stints(self) -> DataFrame:
+        return stints.build(self.commits)
 
     @cached_property
     def group_events(self) -> DataFrame:

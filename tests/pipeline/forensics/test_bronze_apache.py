@@ -1,6 +1,5 @@
 """The log directory of an Apache Kafka that is still running, read as it is."""
 
-import shutil
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -15,13 +14,15 @@ from kohort.pipeline.forensics.silver import (
     memberships,
     undecodable,
 )
+from kohort.pipeline.forensics.silver.choosing import sort_out
 from tests.apache.cluster import Kafka
-from tests.apache.unavailable import Unavailable, skip
+from tests.pipeline.forensics.apache_log import copy_log_after
 from tests.pipeline.forensics.histories import tuples
 
 
-def live_through(servers: str) -> str:
+def live_through(kafka: Kafka) -> str:
     """A member commits plainly, in a transaction and in one that is aborted, and leaves."""
+    servers = kafka.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics([NewTopic("orders", 1, 1)]).values():
         future.result(30)
@@ -60,19 +61,12 @@ def live_through(servers: str) -> str:
 def test_what_a_group_of_a_running_kafka_did_is_in_its_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    try:
-        kafka = Kafka(tmp_path / "kafka")
-    except Unavailable as reason:
-        skip(reason)
-    with kafka:
-        member_id = live_through(kafka.bootstrap_servers)
-        (data,) = (tmp_path / "kafka").glob("*/data")
-        shutil.copytree(data, tmp_path / "copy")
+    log, member_id = copy_log_after(live_through, tmp_path)
 
-    records = bronze.read(spark, bronze.survey(spark, str(tmp_path / "copy"))).cache()
+    records = bronze.read(spark, bronze.survey(spark, log)).cache()
     kept = generations.build(records).cache()
 
-    assert tuples(commits.build(records, kept), "committed", "step", "owner") == [
+    assert tuples(commits.build(sort_out(records), kept), "committed", "step", "owner") == [
         (3, None, member_id),
         (4, -1, member_id),
         (5, 2, member_id),
@@ -80,4 +74,4 @@ def test_what_a_group_of_a_running_kafka_did_is_in_its_log(
     assert tuples(memberships.build(kept, group_events.build(records)), "client_id", "ending") == [
         ("clerk", "gone")
     ]
-    assert undecodable.build(records).count() == 0
+    assert undecodable.build(sort_out(records)).count() == 0

@@ -68,7 +68,10 @@ def statuses(spark: SparkSession) -> dict[str, dict[str, Any]]:
     told = tell(spark, {name: rows for name, (rows, _) in STORIES.items()}, in_order=False)
     lags = lag.build(commits=told.commits, ends=told.ends)
     built = lag_status.build(
-        lag=lags, ownership=told.ownership, generations=told.generations, ends=told.ends
+        lately=lag_status.lately(lags),
+        ownership=told.ownership,
+        generations=told.generations,
+        ends=told.ends,
     )
     for frame, table in ((lags, tables.LAG), (built, tables.LAG_STATUS)):
         assert frame.schema.simpleString() == StructType.fromDDL(table.ddl).simpleString()
@@ -89,7 +92,7 @@ def test_a_status_has_its_figures_and_its_reason(statuses: dict[str, dict[str, A
 
     assert (stopped["since"], stopped["committed"], stopped["log_end"]) == (300.0, 3000, 6000)
     assert (stopped["lag_records"], stopped["owner"]) == (3000, "a")
-    assert stopped["reason"] == "no commit for 300 s, while 3000 records wait"
+    assert stopped["reason"] == "no commit for 5 min, with 3,000 records to read"
 
 
 def test_lag_in_seconds_is_how_long_ago_the_log_ended_there(spark: SparkSession) -> None:

@@ -166,7 +166,7 @@ def build(told: Told) -> DataFrame:
     return rebalances.build(
         generations=told.generations,
         ownership=told.ownership,
-        commits=told.commits,
+        stints=told.stints,
         group_events=told.group_events,
     )
 

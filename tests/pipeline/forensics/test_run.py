@@ -1,49 +1,35 @@
 """Whole runs: from a copied log and from clusters that live, to tables that explain themselves."""
 
-import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.corpus.making import Plan, make
 from kohort.pipeline.forensics import tables
 from kohort.pipeline.forensics.run import run
 from kohort.pipeline.forensics.store import NoTables, Store
 from kohort.pipeline.forensics.wish import ForensicsWish
 from tests.client.clusters import Cluster
 from tests.client.crowds import crowd_of
+from tests.pipeline.forensics.commanding import make_corpus, triggers_in
 
 KINDS = ("deploy-in-a-row", "crash-loop", "steady")
 
 
-def read_truth(corpus: Path) -> dict[tuple[str, int], str]:
-    """What really began each rebalance that led to a generation."""
-    lines = [json.loads(line) for line in (corpus / "truth.jsonl").read_text("utf-8").splitlines()]
-    return {
-        (each["group"], each["generation"]): each["trigger"]
-        for each in lines
-        if each["what"] == "rebalance" and each["ending"] == "stable"
-    }
-
-
 def test_a_copied_log_is_explained_as_it_happened(spark: SparkSession, tmp_path: Path) -> None:
-    corpus, target = tmp_path / "corpus", tmp_path / "tables"
-    make(Plan(seed=11, kinds=KINDS, hours=1), corpus)
+    target = tmp_path / "tables"
+    corpus = make_corpus(tmp_path / "corpus", *KINDS)
     steps: list[str] = []
 
     summary = run(
         spark,
-        ForensicsWish(target=f"{target}", log=f"{corpus / 'log'}", ends=f"{corpus / 'ends.jsonl'}"),
+        ForensicsWish(target=f"{target}", log=corpus.log, ends=corpus.ends),
         watch=lambda what, _step, _steps: steps.append(what),
     )
 
     store = Store(spark, f"{target}")
-    told = {
-        (row.group_id, row.generation): row.trigger
-        for row in store.read(tables.REBALANCES).where("ending = 'stable'").collect()
-    }
-    assert told == read_truth(corpus)
+    told = triggers_in(spark, target)
+    assert told == corpus.triggers
     assert summary.figures["has_events"]
     assert summary.figures["tables"]["rebalances"] >= len(told)
     assert summary.torn == ()

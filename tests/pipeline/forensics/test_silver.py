@@ -25,6 +25,7 @@ from kohort.pipeline.forensics.silver import (
     ownership,
     undecodable,
 )
+from kohort.pipeline.forensics.silver.choosing import sort_out
 from kohort.pipeline.forensics.silver.conforming import conform
 from kohort.types import Generation, GroupId, MemberId, Millis, Partition, Topic
 from kohort.wire.consumer_offsets import ConsumerGroupMetadataKey, OffsetCommitKey, encode_key
@@ -128,7 +129,7 @@ def test_ownership_runs_until_the_next_generation_is_kept(spark: SparkSession) -
 def test_commits_know_their_step_their_owner_and_their_generation(spark: SparkSession) -> None:
     came, kept, _ = read(spark, scaled_up_and_down())
 
-    assert tuples(commits.build(came, kept), *MOVED) == [
+    assert tuples(commits.build(sort_out(came), kept), *MOVED) == [
         ("t", 0, 1, 10, None, "a", 1),
         ("t", 0, 11, 30, None, None, None),
         ("t", 0, 6, 8, -2, "b", 3),
@@ -146,8 +147,8 @@ def test_copies_of_records_change_nothing(spark: SparkSession) -> None:
     came, kept, events = read(spark, history)
     came_twice, kept_twice, events_twice = read(spark, twice)
 
-    assert tuples(commits.build(came_twice, kept_twice), *MOVED) == tuples(
-        commits.build(came, kept), *MOVED
+    assert tuples(commits.build(sort_out(came_twice), kept_twice), *MOVED) == tuples(
+        commits.build(sort_out(came), kept), *MOVED
     )
     assert tuples(ownership.build(kept_twice, events_twice), *HELD) == tuples(
         ownership.build(kept, events), *HELD
@@ -162,7 +163,15 @@ def test_what_compaction_left_is_read_as_if_nothing_had_been_between(spark: Spar
         ("g", "t", 0, "b", 3, 3),
         ("g", "t", 1, "b", 3, 3),
     ]
-    assert tuples(commits.build(came, kept), *MOVED)[-1] == ("t", 1, 2, 5, None, None, None)
+    assert tuples(commits.build(sort_out(came), kept), *MOVED)[-1] == (
+        "t",
+        1,
+        2,
+        5,
+        None,
+        None,
+        None,
+    )
 
 
 def test_the_same_group_in_two_logs_is_two_groups(spark: SparkSession) -> None:
@@ -173,7 +182,9 @@ def test_the_same_group_in_two_logs_is_two_groups(spark: SparkSession) -> None:
     first.committed("g", "t0", 5, at=2_000)
     came, kept, _ = read(spark, first, second)
 
-    assert tuples(commits.build(came, kept), "log_partition", "committed", "step", "owner") == [
+    assert tuples(
+        commits.build(sort_out(came), kept), "log_partition", "committed", "step", "owner"
+    ) == [
         (0, 5, None, "a"),
         (1, 3, None, "b"),
     ]
@@ -187,7 +198,7 @@ def test_a_clock_that_steps_back_does_not_change_the_order(spark: SparkSession) 
     history.committed("g", "t0", 7, at=8_500)
     came, kept, events = read(spark, history)
 
-    assert tuples(commits.build(came, kept), "log_offset", "step", "owner") == [
+    assert tuples(commits.build(sort_out(came), kept), "log_offset", "step", "owner") == [
         (2, None, "b"),
         (3, 2, "b"),
     ]
@@ -336,7 +347,7 @@ def test_an_event_in_pieces_is_one_event_and_half_of_one_is_set_aside(
     ]
     (body,) = events.where("offset = 1").select("body").collect()
     assert json.loads(body[0])["partitions"]["t"] == list(range(200))
-    bad = tuples(undecodable.build(came), "topic", "offset", "reason")
+    bad = tuples(undecodable.build(sort_out(came)), "topic", "offset", "reason")
     assert len(bad) == pieces - 1
     assert {reason for _, _, reason in bad} == {f"{pieces - 1} of {pieces} parts are here"}
 
@@ -358,7 +369,7 @@ def test_what_makes_no_sense_is_set_aside_and_the_rest_is_read(spark: SparkSessi
     history.raw(b"\0\1\0\1g\0\1\xff\0\0\0\0", sound, at=2_000)
     came, kept, events = read(spark, repeated(history, 2))
 
-    bad = tuples(undecodable.build(came), "topic", "offset", "timestamp", "reason")
+    bad = tuples(undecodable.build(sort_out(came)), "topic", "offset", "timestamp", "reason")
     assert [row[:3] for row in bad] == [
         ("__consumer_offsets", 2, 1_200),
         ("__consumer_offsets", 3, 1_300),
@@ -378,11 +389,11 @@ def test_what_makes_no_sense_is_set_aside_and_the_rest_is_read(spark: SparkSessi
     ]
     assert "topic at byte 7: not UTF-8" in reasons[5]
     assert "no JSON" in reasons[6]
-    assert tuples(undecodable.count_skipped(came), "kind", "records") == [
+    assert tuples(undecodable.count_skipped(sort_out(came)), "kind", "records") == [
         ("ConsumerGroupMetadata", 1),
         ("ShareGroupMetadata", 1),
     ]
-    assert tuples(commits.build(came, kept), *MOVED) == [("t", 0, 1, 5, None, "a", 1)]
+    assert tuples(commits.build(sort_out(came), kept), *MOVED) == [("t", 0, 1, 5, None, "a", 1)]
     assert events.count() == 0
 
 
@@ -393,8 +404,8 @@ def test_every_table_has_exactly_its_columns_even_when_it_is_empty(spark: SparkS
         (tables.GROUP_EVENTS, events),
         (tables.MEMBERSHIPS, memberships.build(kept, events)),
         (tables.OWNERSHIP, ownership.build(kept, events)),
-        (tables.COMMITS, commits.build(came, kept)),
-        (tables.UNDECODABLE, undecodable.build(came)),
+        (tables.COMMITS, commits.build(sort_out(came), kept)),
+        (tables.UNDECODABLE, undecodable.build(sort_out(came))),
     ]
 
     for table, frame in built:

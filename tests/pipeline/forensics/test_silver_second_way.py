@@ -40,6 +40,7 @@ from kohort.pipeline.forensics.silver import (
     memberships,
     ownership,
 )
+from kohort.pipeline.forensics.silver.choosing import sort_out
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset
 from kohort.wire.embedded import decode_assignment, decode_subscription
 from tests.pipeline.forensics.histories import (
@@ -430,7 +431,7 @@ def test_random_histories_read_record_by_record_say_what_the_tables_say(
     events = group_events.build(records).cache()
     been = memberships.build(formed, events)
     held = ownership.build(formed, events)
-    moved = commits.build(records, formed)
+    moved = commits.build(sort_out(records), formed)
 
     expected_been, expected_held, expected_moved = plainly(kept)
     assert min(len(expected_been), len(expected_held), len(expected_moved)) > 100

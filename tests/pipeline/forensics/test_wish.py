@@ -4,7 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kohort.pipeline.forensics.wish import BadForensicsWish, ForensicsWish, check, read_since
+from kohort.pipeline.forensics.wish import (
+    KAFKA_REFUSED,
+    BadForensicsWish,
+    ForensicsWish,
+    check,
+    read_since,
+)
+from kohort.pipeline.ingest.wish import BadWish, read_kafka
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -42,3 +49,12 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_what_cannot_be_is_refused(wish: ForensicsWish, complaint: str) -> None:
     with pytest.raises(BadForensicsWish, match=complaint):
         check(wish)
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [("group.id=mine", "--own-group"), ("auto.offset.reset=latest", "from its beginning")],
+)
+def test_options_of_the_consumer_that_are_not_free_are_refused(word: str, reason: str) -> None:
+    with pytest.raises(BadWish, match=reason):
+        read_kafka([word], KAFKA_REFUSED)

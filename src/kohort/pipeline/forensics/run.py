@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kohort.pipeline.forensics import bronze, tables
 from kohort.pipeline.forensics.building import Builder
-from kohort.pipeline.forensics.live import LiveBronze, LiveWish
+from kohort.pipeline.forensics.live import LiveBronze
 from kohort.pipeline.forensics.store import Store
 from kohort.pipeline.forensics.wish import ForensicsWish, check
 from kohort.types import value
@@ -103,17 +103,7 @@ class _Run:
             self._store.write(tables.ENDS, rows)
 
     def _start(self, every_s: float | None) -> StreamingQuery:
-        assert self._wish.bootstrap_servers is not None, "a wish is checked"
-        live = LiveBronze(
-            self._spark,
-            self._store,
-            LiveWish(
-                bootstrap_servers=self._wish.bootstrap_servers,
-                group_id=self._wish.group_id,
-                rows_max=self._wish.rows_max,
-                kafka=dict(self._wish.kafka),
-            ),
-        )
+        live = LiveBronze(self._spark, self._store, self._wish)
         return live.start(every_s=every_s, then=self._count)
 
     def _count(self, rows: int) -> None:

@@ -184,6 +184,32 @@ COMMITS: Final = Table(
     ),
 )
 
+STINTS: Final = Table(
+    layer=Layer.SILVER,
+    name="stints",
+    meaning="What one member committed of one partition in one generation; commits in short.",
+    columns=_columns(
+        ("group_id", "STRING", "the group"),
+        ("generation", "INT", "of the group at that time; null if there was none"),
+        ("owner", "STRING", "the member id that held the partition; null if nobody did"),
+        ("topic", "STRING", "of the partition"),
+        ("partition", "INT", "of the partition"),
+        ("commits", "BIGINT", "how many there are, removals aside"),
+        ("first_at", "TIMESTAMP", "of the first commit"),
+        ("last_at", "TIMESTAMP", "of the last commit"),
+        ("first_committed", "BIGINT", "the offset of the first one"),
+        ("last_committed", "BIGINT", "the offset of the last one"),
+        ("last_log_offset", "BIGINT", "of the last one's record in `__consumer_offsets`"),
+        ("removals", "BIGINT", "how often its offset was removed or expired"),
+        ("rewinds", "BIGINT", "commits below the one before"),
+        ("rewinds_to_zero", "BIGINT", "those of them that went to the very beginning"),
+        ("rewound", "BIGINT", "by how many records in all"),
+        ("rewound_most", "BIGINT", "by how many at once; null if never"),
+        ("first_rewind_at", "TIMESTAMP", "null if never"),
+        ("last_rewind_at", "TIMESTAMP", "null if never"),
+    ),
+)
+
 GROUP_EVENTS: Final = Table(
     layer=Layer.SILVER,
     name="group_events",
@@ -311,6 +337,21 @@ LAG_STATUS: Final = Table(
     ),
 )
 
+GROUPS: Final = Table(
+    layer=Layer.GOLD,
+    name="groups",
+    meaning="Every group that anything is known of, be it that it once committed an offset.",
+    columns=_columns(
+        ("group_id", "STRING", "the group"),
+        ("from_at", "TIMESTAMP", "the first that is known of it"),
+        ("to_at", "TIMESTAMP", "the last, looks at its partitions' ends included"),
+        ("generations", "BIGINT", "rows about it in `generations`"),
+        ("rebalances", "BIGINT", "rows about it in `rebalances`"),
+        ("commits", "BIGINT", "rows about it in `commits`"),
+        ("events", "BIGINT", "rows about it in `group_events`"),
+    ),
+)
+
 FINDINGS: Final = Table(
     layer=Layer.GOLD,
     name="findings",
@@ -339,10 +380,12 @@ TABLES: Final = (
     MEMBERSHIPS,
     OWNERSHIP,
     COMMITS,
+    STINTS,
     GROUP_EVENTS,
     REBALANCES,
     GROUP_HEALTH,
     LAG,
     LAG_STATUS,
+    GROUPS,
     FINDINGS,
 )

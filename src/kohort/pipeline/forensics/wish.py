@@ -11,6 +11,13 @@ from kohort.types import value
 
 GROUP: Final = "kohort-forensics"
 
+KAFKA_REFUSED: Final = {
+    "bootstrap.servers": "it has an option of its own, --bootstrap",
+    "group.id": "it has an option of its own, --own-group",
+    "auto.offset.reset": "a history is read from its beginning",
+    "enable.auto.commit": "a group's offset is moved when a batch is kept",
+}
+
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 

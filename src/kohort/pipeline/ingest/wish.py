@@ -19,11 +19,11 @@ EVERY_S_MAX: Final = 300.0
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
-_OWN_OPTIONS: Final = {
-    "bootstrap.servers": "--bootstrap",
-    "group.id": "--group",
-    "group.instance.id": "--group-instance-id",
-    "auto.offset.reset": "--from",
+_NOT_TO_BE_SAID: Final = {
+    "bootstrap.servers": "it has an option of its own, --bootstrap",
+    "group.id": "it has an option of its own, --group",
+    "group.instance.id": "it has an option of its own, --group-instance-id",
+    "auto.offset.reset": "it has an option of its own, --from",
 }
 
 
@@ -165,12 +165,14 @@ def read_pairs(words: Iterable[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def read_kafka(words: Iterable[str]) -> dict[str, str]:
-    """Options of the consumer, but for those that have an option of their own here."""
+def read_kafka(
+    words: Iterable[str], refused: Mapping[str, str] = _NOT_TO_BE_SAID
+) -> dict[str, str]:
+    """Options of the consumer, but for those that are refused, and why."""
     pairs = {
         name.removeprefix("kafka."): text for name, text in read_pairs(words, "--kafka").items()
     }
-    for name, own in _OWN_OPTIONS.items():
+    for name, why in refused.items():
         if name in pairs:
-            raise BadWish(f"--kafka {name} has an option of its own: {own}")
+            raise BadWish(f"--kafka {name}: {why}")
     return pairs

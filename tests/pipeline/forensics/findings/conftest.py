@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.pipeline.forensics.findings import Evidence, Finding, look
-from kohort.pipeline.forensics.gold import lag, lag_status, rebalances
+from kohort.pipeline.forensics.gold import groups, lag, lag_status, rebalances
 from tests.pipeline.forensics.stories import Told, listed, tell
 
 Found: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -37,16 +37,27 @@ def found(
 
     def find(finding: Finding) -> Found:
         told = tell(spark, {f"{module.__name__}/{k}": v for k, v in module.HISTORY.items()})
-        lags = lag.build(commits=told.commits, ends=told.ends)
+        lately = lag_status.lately(lag.build(commits=told.commits, ends=told.ends))
+        own = all_rebalances.where(all_rebalances.group_id.startswith(f"{module.__name__}/"))
         evidence = Evidence(
             generations=told.generations,
             memberships=told.memberships,
             commits=told.commits,
+            stints=told.stints,
             ends=told.ends,
             group_events=told.group_events,
-            rebalances=all_rebalances.where(all_rebalances.group_id.startswith(module.__name__)),
+            rebalances=own,
             lag_status=lag_status.build(
-                lag=lags, ownership=told.ownership, generations=told.generations, ends=told.ends
+                lately=lately,
+                ownership=told.ownership,
+                generations=told.generations,
+                ends=told.ends,
+            ),
+            groups=groups.build(
+                generations=told.generations,
+                rebalances=own,
+                group_events=told.group_events,
+                lately=lately,
             ),
         )
         rows = listed(look(finding, evidence))
@@ -64,6 +75,6 @@ def _rebalances(told: Told) -> DataFrame:
     return rebalances.build(
         generations=told.generations,
         ownership=told.ownership,
-        commits=told.commits,
+        stints=told.stints,
         group_events=told.group_events,
     )

@@ -39,5 +39,5 @@ def test_an_eager_group_that_stops_for_little_is_found(found: Callable[[Finding]
     assert costs.keys() == {"guilty", "guilty with events"}
     (inferred,), (exact,) = costs["guilty"], costs["guilty with events"]
     assert inferred["would_have_saved_ms"] == exact["would_have_saved_ms"] == 4 * 8 * 5000
-    assert "moved 0.0 % of them" in exact["what"]
+    assert "moved 0 % of them" in exact["what"]
     assert "estimates" in inferred["what"]

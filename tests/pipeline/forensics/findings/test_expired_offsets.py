@@ -31,6 +31,6 @@ def test_offsets_gone_on_return_are_found(found: Callable[[Finding], Found]) -> 
     assert expired.keys() == {"guilty", "guilty with events"}
     (removed,), (told,) = expired["guilty"], expired["guilty with events"]
     assert (told["subject"], told["count"]) == ("t", 1)
-    assert "1 offsets of t expired, 9.0 hours after the last commit" in told["what"]
+    assert "1 offset of t expired, 8 h 58 min after the last commit" in told["what"]
     assert "800 records further back" in told["what"]
     assert "without events nobody knows" in removed["what"]

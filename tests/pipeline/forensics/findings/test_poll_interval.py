@@ -51,7 +51,7 @@ def test_a_member_that_did_not_poll_is_found(found: Callable[[Finding], Found]) 
     assert evicted.keys() == {"guilty", "guilty with events", "guilty of not rejoining"}
     (inferred,), (exact,) = evicted["guilty"], evicted["guilty with events"]
     assert inferred["subject"] == exact["subject"] == "b at /b"
-    assert "did not poll for 60.0 s" in exact["what"]
-    assert "came back 1 times" in exact["what"]
+    assert "did not poll for 1 min" in exact["what"]
+    assert "came back 1 time." in exact["what"]
     assert "its silence tells" in inferred["what"]
     assert exact["setting"].startswith("max.poll.interval.ms=120000")

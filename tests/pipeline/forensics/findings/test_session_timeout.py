@@ -48,7 +48,7 @@ def test_sessions_that_expire_twice_are_found(found: Callable[[Finding], Found])
     assert evicted.keys() == {"guilty", "guilty with events"}
     (inferred,), (exact,) = evicted["guilty"], evicted["guilty with events"]
     assert (exact["subject"], exact["count"]) == ("b at /b", 3)
-    assert "3 times it was alive" in exact["what"]
+    assert "It was alive 3 times" in exact["what"]
     assert (inferred["subject"], inferred["count"]) == ("b at /b", 2)
     assert "Inferred" in inferred["what"]
     assert exact["setting"].startswith("session.timeout.ms=45000")

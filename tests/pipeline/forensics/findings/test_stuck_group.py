@@ -47,8 +47,8 @@ def test_a_group_that_gets_nothing_done_is_found(found: Callable[[Finding], Foun
 
     assert stuck.keys() == {"guilty", "guilty with events", "guilty for a while"}
     (still,), (endless,), (long,) = stuck.values()
-    assert "none of its 1 partitions" in still["what"]
-    assert "15000 records wait" in still["what"]
+    assert "to read in 1 partition." in still["what"]
+    assert "15,000 records to read" in still["what"]
     assert (endless["severity"], long["severity"]) == ("critical", "warning")
-    assert "1700 s at the most, and is so now" in endless["what"]
-    assert "600 s at the most." in long["what"]
+    assert "28 min 20 s at the most, and is so now" in endless["what"]
+    assert "10 min at the most." in long["what"]

@@ -23,5 +23,5 @@ def test_members_that_want_different_topics_are_found(found: Callable[[Finding],
     assert mismatches.keys() == {"guilty"}
     (mismatch,) = mismatches["guilty"]
     assert mismatch["subject"] == "pay"
-    assert "For 1200.0 s the 2 members" in mismatch["what"]
+    assert "For 20 min the 2 members" in mismatch["what"]
     assert '"wanted_by":{"pay":["b"]}' in mismatch["evidence"]

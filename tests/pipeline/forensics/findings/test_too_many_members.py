@@ -24,5 +24,5 @@ def test_members_without_a_partition_are_found(found: Callable[[Finding], Found]
     assert crowds.keys() == {"guilty"}
     (crowd,) = crowds["guilty"]
     assert (crowd["count"], crowd["severity"]) == (3, "warning")
-    assert "3 of 5 members had nothing to read, for 1200.0 s" in crowd["what"]
+    assert "3 of 5 members had nothing to read, for 20 min" in crowd["what"]
     assert crowd["setting"] == "at most 2 members"

@@ -46,4 +46,4 @@ def test_a_topic_without_an_owner_is_found(found: Callable[[Finding], Found]) ->
     (missing,), (left,), _ = topics.values()
     assert (missing["subject"], missing["severity"]) == ("gone", "notice")
     assert (left["subject"], left["severity"]) == ("old", "warning")
-    assert "400 records of it wait" in left["what"]
+    assert "400 records of it to read" in left["what"]

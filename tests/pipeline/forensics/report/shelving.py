@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.gold import groups, lag_status
 from kohort.pipeline.forensics.store import Store
 
 DAWN = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -26,7 +27,7 @@ READ = (
     tables.LAG_STATUS,
     tables.FINDINGS,
 )
-"""The tables that a report is made of."""
+"""The tables that a report is made of, and from which the table of groups is made."""
 
 
 def at(seconds: float) -> datetime:
@@ -41,6 +42,13 @@ def shelve(spark: SparkSession, place: Path, **rows: Rows) -> str:
         names = [column.name for column in table.columns]
         whole = [{name: row.get(name) for name in names} for row in rows.get(table.name, [])]
         store.write(table, spark.createDataFrame(whole, table.ddl).coalesce(1))
+    known = groups.build(
+        generations=store.read(tables.GENERATIONS),
+        rebalances=store.read(tables.REBALANCES),
+        group_events=store.read(tables.GROUP_EVENTS),
+        lately=lag_status.lately(store.read(tables.LAG)),
+    )
+    store.write(tables.GROUPS, known)
     store.complete({})
     return str(place)
 

@@ -68,7 +68,7 @@ FOUND = {
     "from_at": at(10),
     "to_at": at(900),
     "count": 9,
-    "what": "9 rebalances within 890.0 s.",
+    "what": "9 rebalances within 14 min 50 s.",
     "advice": "Stop it.",
     "setting": "group.instance.id",
     "would_have_saved_ms": 60_000,

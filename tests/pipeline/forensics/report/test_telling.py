@@ -5,7 +5,6 @@ from tests.pipeline.forensics.report.samples import (
     DAWN_MS,
     HOUR_MS,
     detail,
-    finding,
     group,
     life,
     rebalance,
@@ -101,17 +100,3 @@ def test_groups_that_are_not_here_are_counted() -> None:
     assert first.startswith("11,998 groups")
     assert second.startswith("The 1 group with the most pain is shown in full")
     assert third.startswith("3 records could not be decoded")
-
-
-def test_long_times_and_large_numbers_in_findings_are_told_for_people() -> None:
-    named = finding(
-        subject="batch-3600 s",
-        what="batch-3600 s: 36 rebalances within 3600.0 s, 9.5 s each; 448184 records wait.",
-    )
-
-    (story,) = report(restless(), details=(detail(findings=(named,)),)).stories
-
-    assert story.findings[0].what == (
-        "batch-3600 s: 36 rebalances within 1 h, 9.5 s each; 448,184 records wait."
-    )
-    assert story.laggards[0].reason == "no commit for 1 h 12 min, while 87,491 records wait"

@@ -5,7 +5,7 @@ once more by the wire's careful reader, which either can read it or says what is
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from kohort.pipeline.decode import moments
 from kohort.pipeline.forensics.decoding import kernel
-from kohort.pipeline.forensics.decoding.batches import Problem, in_utc
+from kohort.pipeline.forensics.decoding.batches import Problem, Row, in_utc, read_carefully
 from kohort.wire.consumer_offsets import OffsetCommitKey, decode_key, decode_value
-from kohort.wire.errors import WireError
 
 COMMITS: Final = pa.schema(
     [
@@ -39,7 +38,7 @@ def decode_commits(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     scanned = _Scanned(records)
     if scanned.plain is not None and scanned.plain.num_rows:
         yield scanned.plain
-    careful, _ = _read_carefully(records, scanned.doubtful)
+    careful, _ = read_carefully(records, scanned.doubtful, _read, COMMITS)
     if careful.num_rows:
         yield careful
 
@@ -47,7 +46,7 @@ def decode_commits(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def find_problems(records: pa.RecordBatch) -> list[Problem]:
     """What `decode_commits` leaves out of the same records."""
     records = in_utc(records)
-    return _read_carefully(records, _Scanned(records).doubtful)[1]
+    return read_carefully(records, _Scanned(records).doubtful, _read, COMMITS)[1]
 
 
 class _Scanned:
@@ -138,22 +137,7 @@ def _texts(
     return content.cast(pa.string())
 
 
-def _read_carefully(
-    records: pa.RecordBatch, indices: NDArray[np.int64]
-) -> tuple[pa.RecordBatch, list[Problem]]:
-    rows: list[dict[str, Any]] = []
-    problems: list[Problem] = []
-    for index in map(int, indices):
-        # A time stays Arrow's: Python knows no year after 9999, and a damaged one may be any.
-        record = {name: records.column(name)[index] for name in records.schema.names}
-        try:
-            rows.append(_read(record))
-        except WireError as error:
-            problems.append(Problem(index=index, reason=str(error)))
-    return pa.RecordBatch.from_pylist(rows, schema=COMMITS), problems
-
-
-def _read(record: dict[str, Any]) -> dict[str, Any]:
+def _read(record: Row) -> Row:
     key: OffsetCommitKey = decode_key(record["key"].as_py())
     content = decode_value(key, record["value"].as_py())
     row = {

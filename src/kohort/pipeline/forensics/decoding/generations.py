@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from kohort.pipeline.forensics.decoding.batches import Problem, in_utc
+from kohort.pipeline.forensics.decoding.batches import Problem, Row, in_utc, read_carefully
 from kohort.wire.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -71,19 +71,10 @@ def find_problems(records: pa.RecordBatch) -> list[Problem]:
 
 
 def _read_all(records: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Problem]]:
-    rows: list[dict[str, Any]] = []
-    problems: list[Problem] = []
-    records = in_utc(records)
-    for index in range(records.num_rows):
-        record = {name: records.column(name)[index] for name in records.schema.names}
-        try:
-            rows.append(_read(record))
-        except WireError as error:
-            problems.append(Problem(index=index, reason=str(error)))
-    return pa.RecordBatch.from_pylist(rows, schema=GENERATIONS), problems
+    return read_carefully(in_utc(records), range(records.num_rows), _read, GENERATIONS)
 
 
-def _read(record: dict[str, Any]) -> dict[str, Any]:
+def _read(record: Row) -> Row:
     key: GroupMetadataKey = decode_key(record["key"].as_py())
     content: GroupMetadataValue | None = decode_value(key, record["value"].as_py())
     row = {

@@ -66,8 +66,8 @@ CRASH_LOOP = Finding(
     find=_find,
     # A static member's restarts cost the others nothing.
     severity="CASE WHEN is_quiet THEN 'warning' ELSE 'critical' END",
-    what="{subject} started {count} times in a row, and mostly lived for {life_ms:s} s. Its lives "
-    "ended so: {how}.",
+    what="{subject} started {count:time} in a row, and mostly lived for {life_ms:duration}. Its "
+    "lives ended so: {how}.",
     advice="Read its log around the end of each life. Often there is a record it cannot digest: "
     "see whether a partition's commits stand still. Let restarts wait longer each time.",
     setting="CASE WHEN NOT is_quiet THEN 'group.instance.id' END",

@@ -62,8 +62,8 @@ DEPLOY_IN_A_ROW = Finding(
     meaning="Dynamic members were restarted one after the other, each with its own rebalance.",
     find=_find,
     severity="CASE WHEN ownerless_ms >= 600000 THEN 'warning' ELSE 'notice' END",
-    what="{count} of {members} members were replaced within {span_ms:s} s, in {rebalances} "
-    "rebalances: {ownerless_ms:s} s of {cost}.",
+    what="{count:number} of {members:number} members were replaced within {span_ms:duration}, in "
+    "{rebalances:rebalance}: {ownerless_ms:duration} of {cost}.",
     advice="Give each member a name that stays over a restart. An instance that is back within its "
     "session timeout takes its place without any rebalance.",
     setting="'group.instance.id, with session.timeout.ms longer than a restart'",

@@ -52,9 +52,9 @@ EAGER_COST = Finding(
     meaning="Every rebalance stopped everybody, though few partitions moved.",
     find=_find,
     severity="CASE WHEN saved_ms >= 3600000 THEN 'warning' ELSE 'notice' END",
-    what="{count} rebalances under {protocol} stopped all partitions for {ownerless_ms:s} s of "
-    "partition-time, and moved {percent} % of them. {saved_ms:s} s of it a cooperative protocol "
-    "would have spared.{doubt}",
+    what="{count:rebalance} under {protocol} stopped all partitions for {ownerless_ms:duration} of "
+    "partition-time, and moved {percent:number} % of them. {saved_ms:duration} of it a cooperative "
+    "protocol would have spared.{doubt}",
     advice="Roll out the cooperative protocol in two deploys: first beside the present one, then "
     "alone.",
     setting="'partition.assignment.strategy=CooperativeStickyAssignor'",

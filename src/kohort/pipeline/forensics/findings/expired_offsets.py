@@ -12,7 +12,7 @@ _PLACE = ["group_id", "topic", "partition"]
 
 
 def _find(evidence: Evidence) -> DataFrame:
-    removed = evidence.commits.where("is_removed").select(*_PLACE).distinct()
+    removed = evidence.stints.where("removals > 0").select(*_PLACE).distinct()
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     expired = (
         evidence.group_events.where("event = 'offsets-expired'")
@@ -49,9 +49,8 @@ def _find(evidence: Evidence) -> DataFrame:
         )
         .selectExpr(
             "*",
-            "CASE WHEN expiries > 0 THEN 'expired' ELSE 'were removed (expired, or deleted by "
-            "hand: without events nobody knows)' END AS how",
-            "round(silent_ms / 3600000, 1) AS hours",
+            "CASE WHEN expiries > 0 THEN 'expired' ELSE 'went away (expired, or deleted by hand: "
+            "without events nobody knows)' END AS how",
         )
     )
 
@@ -61,10 +60,12 @@ EXPIRED_OFFSETS = Finding(
     meaning="A group came back and its offsets were gone.",
     find=_find,
     severity="'warning'",
-    what="{count} offsets of {subject} {how}, {hours} hours after the last commit, and the group "
-    "came back: its first commits were {again} records further back in all, and {ahead} ahead.",
+    what="{count:offset} of {subject} {how}, {silent_ms:duration} after the last commit, and the "
+    "group came back: its first commits were {again:record} further back in all, and "
+    "{ahead:number} ahead.",
     advice="Keep offsets for longer than the group may rest, or commit now and then while it does. "
     "What was skipped is not read by itself any more.",
-    setting="concat('offsets.retention.minutes, more than ', ceil(coalesce(hours, 0)) * 60)",
+    setting="concat('offsets.retention.minutes, more than ', "
+    "ceil(coalesce(silent_ms, 0) / 3600000) * 60)",
     shown=("again", "ahead", "silent_ms"),
 )

@@ -1,14 +1,13 @@
 """What a finding is made of: the evidence it looks at, and how it says what it saw."""
 
 from collections.abc import Callable
-from functools import reduce
-from string import Formatter
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.saying import say
 from kohort.pipeline.forensics.silver.conforming import conform
 from kohort.types import value
 
@@ -23,17 +22,19 @@ class Evidence:
     generations: DataFrame
     memberships: DataFrame
     commits: DataFrame
+    """Millions: for whoever cannot do with stints, and only of few partitions."""
+    stints: DataFrame
     ends: DataFrame
     group_events: DataFrame
     rebalances: DataFrame
     lag_status: DataFrame
+    groups: DataFrame
 
     @property
     def until(self) -> DataFrame:
         """One row: the last moment that anything is known of."""
-        frames = (self.generations, self.commits, self.ends, self.group_events)
-        times = reduce(DataFrame.union, (frame.select("at") for frame in frames))
-        return times.agg(sql.max("at").alias("until"))
+        known = self.groups.select("to_at").union(self.ends.select("at"))
+        return known.agg(sql.max("to_at").alias("until"))
 
 
 @value
@@ -45,7 +46,7 @@ class Finding:
     severity: str
     """As SQL, since it may depend on the figures."""
     what: str
-    """In words, with figures in braces; those that end in :s are milliseconds told as seconds."""
+    """In words, with figures in braces, as `say` wants them."""
     advice: str
     setting: str = "NULL"
     """As SQL."""
@@ -76,18 +77,6 @@ def look(finding: Finding, evidence: Evidence) -> DataFrame:
         ),
         tables.FINDINGS,
     )
-
-
-def say(words: str) -> Column:
-    """Words with the figures of a row in them."""
-    parts = []
-    for text, name, form, _ in Formatter().parse(words):
-        if text:
-            parts.append(sql.lit(text))
-        if name is not None:
-            figure = f"round(({name}) / 1000, 1)" if form == "s" else f"({name})"
-            parts.append(sql.expr(f"coalesce(string({figure}), 'unknown')"))
-    return sql.concat(*parts)
 
 
 def in_bursts(frame: DataFrame, *, by: list[str], at: str, gap_ms: int) -> DataFrame:

@@ -53,8 +53,8 @@ LEADER_LOOP = Finding(
     meaning="The leader begins rebalances that change nothing.",
     find=_find,
     severity="CASE WHEN count >= 10 THEN 'critical' ELSE 'warning' END",
-    what="The leader, {subject}, began {count} rebalances after which everybody had what they had "
-    "before.{doubt}",
+    what="The leader, {subject}, began {count:rebalance} after which everybody had what they "
+    "had before.{doubt}",
     advice="See whether its subscription is a pattern that other topics come and go under, whether "
     "its view of the topics flaps between brokers, or whether its program enforces rebalances.",
     setting="'metadata.max.age.ms, and a narrower subscription pattern'",

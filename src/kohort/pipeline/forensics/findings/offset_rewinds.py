@@ -8,26 +8,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import Evidence, Finding
+from kohort.pipeline.forensics.saying import number
 
 
 def _find(evidence: Evidence) -> DataFrame:
     return (
-        evidence.commits.where("step < 0 AND owner IS NOT NULL")
+        evidence.stints.where("rewinds > 0 AND owner IS NOT NULL")
         .groupBy("group_id", sql.col("topic").alias("subject"))
         .agg(
-            sql.count("*").alias("count"),
-            sql.min("at").alias("from_at"),
-            sql.max("at").alias("to_at"),
-            sql.sum(-sql.col("step")).alias("records"),
-            sql.max(-sql.col("step")).alias("furthest"),
+            sql.sum("rewinds").alias("count"),
+            sql.min("first_rewind_at").alias("from_at"),
+            sql.max("last_rewind_at").alias("to_at"),
+            sql.sum("rewound").alias("records"),
+            sql.max("rewound_most").alias("furthest"),
             sql.count_distinct("partition").alias("partitions"),
-            sql.count_if(sql.col("committed") == 0).alias("zeros"),
+            sql.sum("rewinds_to_zero").alias("zeros"),
             sql.collect_set("generation").alias("generations"),
         )
         .selectExpr(
             "*",
-            "CASE WHEN zeros > 0 THEN concat(' ', zeros, ' of them to the very beginning.') "
-            "ELSE '' END AS beginning",
+            f"CASE WHEN zeros > 0 THEN concat(' ', {number('zeros')}, ' of them to the very "
+            "beginning.') ELSE '' END AS beginning",
         )
     )
 
@@ -37,9 +38,9 @@ OFFSET_REWINDS = Finding(
     meaning="Members committed lower offsets than were committed before.",
     find=_find,
     severity="CASE WHEN count >= 3 OR zeros > 0 THEN 'warning' ELSE 'notice' END",
-    what="{count} commits of {subject}, in {partitions} partitions, went back, by {records} "
-    "records in all and {furthest} at the most.{beginning} Those are read again, unless the "
-    "topic was made anew.",
+    what="{count:commit} of {subject}, in {partitions:partition}, went back, by {records:record} "
+    "in all and {furthest:number} at the most.{beginning} Those are read again, unless the topic "
+    "was made anew.",
     advice="See whether the program seeks, or commits out of order from several threads; and "
     "whether it falls back to auto.offset.reset.",
     setting="CASE WHEN zeros > 0 THEN 'auto.offset.reset=none, to be told instead' END",

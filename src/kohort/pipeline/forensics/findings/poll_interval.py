@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
-from kohort.pipeline.forensics.gold.signs import signs, stints
+from kohort.pipeline.forensics.gold.signs import signs
+from kohort.pipeline.forensics.saying import count
 
 REASON = "lower(client_reason) RLIKE 'poll timeout|max[. ]poll[. ]interval'"
 MISSED_MIN = 2
@@ -54,8 +55,8 @@ def _find(evidence: Evidence) -> DataFrame:
     )
     return evicted.join(back, ["group_id", "subject"], "left").selectExpr(
         "*",
-        "CASE WHEN returns > 0 THEN concat(' It came back ', returns, ' times.') ELSE '' END"
-        " AS aftermath",
+        f"CASE WHEN returns > 0 THEN concat(' It came back ', {count('returns', 'time')}, '.') "
+        "ELSE '' END AS aftermath",
         "CASE WHEN is_exact THEN '' ELSE ' Its client gave no reason: its silence tells.' END"
         " AS doubt",
     )
@@ -89,7 +90,7 @@ def _guessed(evidence: Evidence) -> DataFrame:
         "ended_at AS at",
         "CASE WHEN is_exact THEN started_at ELSE ended_at END AS left_at",
     )
-    heard = signs(stints(evidence.commits))
+    heard = signs(evidence.stints)
     return left.join(heard, ["group_id", "generation", "member_id"]).selectExpr(
         "group_id",
         "at",
@@ -106,7 +107,7 @@ POLL_INTERVAL = Finding(
     meaning="A program took longer over its records than max.poll.interval.ms allows.",
     find=_find,
     severity="CASE WHEN count >= 3 THEN 'critical' ELSE 'warning' END",
-    what="{subject} was out {count} times since it did not poll for {poll_ms:s} s.{aftermath}"
+    what="{subject} was out {count:time} since it did not poll for {poll_ms:duration}.{aftermath}"
     "{doubt}",
     advice="Its batches take longer than that. Make them smaller, or allow more time; what it was "
     "at work on is done again by another.",

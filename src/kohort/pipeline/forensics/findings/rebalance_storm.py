@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding, in_bursts
+from kohort.pipeline.forensics.saying import count
 
 REBALANCES_MIN = 10
 PER_CLIENT_MIN = 3
@@ -42,8 +43,8 @@ def _find(evidence: Evidence) -> DataFrame:
         .selectExpr(
             "*",
             "CASE WHEN is_by_few THEN most END AS subject",
-            "CASE WHEN is_by_few THEN concat(most, ' began the most') ELSE concat(clients, "
-            "' clients began them') END AS who",
+            f"CASE WHEN is_by_few THEN concat(most, ' began the most') "
+            f"ELSE concat({count('clients', 'client')}, ' began them') END AS who",
             "CASE WHEN is_by_few THEN most ELSE 'what starts and stops the members' END AS worst",
             "unix_millis(to_at) - unix_millis(from_at) AS span_ms",
             "CASE WHEN is_exact THEN '' ELSE ' Who began them is inferred: no event tells.' END"
@@ -58,8 +59,8 @@ STORM = Finding(
     find=_find,
     severity="CASE WHEN rebalancing_ms > span_ms / 5 OR count >= 30 THEN 'critical' "
     "ELSE 'warning' END",
-    what="{count} rebalances within {span_ms:s} s, {rebalancing_ms:s} s of it between generations. "
-    "Most begin with {trigger}; {who}.{doubt}",
+    what="{count:rebalance} within {span_ms:duration}, {rebalancing_ms:duration} of it between "
+    "generations. Most begin with {trigger}; {who}.{doubt}",
     advice="Look at {worst} first. The other findings of this group may tell what it does; until "
     "it is mended, stop it, and the group will be quiet.",
     setting="CASE trigger WHEN 'session-expired' THEN 'session.timeout.ms=45000' "

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
+from kohort.pipeline.forensics.saying import count
 
 SEEN_MIN = 2
 
@@ -45,8 +46,9 @@ def _find(evidence: Evidence) -> DataFrame:
         .where(f"count >= {SEEN_MIN}")
         .selectExpr(
             "*",
-            "CASE WHEN alive > 0 THEN concat(' ', alive, ' times it was alive: it tried to commit "
-            "afterwards.') ELSE ' Whether it had died or only paused is not known.' END AS state",
+            f"CASE WHEN alive > 0 THEN concat(' It was alive ', {count('alive', 'time')}, ': it "
+            "tried to commit afterwards.') "
+            "ELSE ' Whether it had died or only paused is not known.' END AS state",
             "CASE WHEN confidence = 1 THEN '' ELSE ' Inferred from how long it was silent.' END"
             " AS doubt",
         )
@@ -58,7 +60,7 @@ SESSION_TIMEOUT = Finding(
     meaning="The same client was repeatedly not heard of for its session timeout.",
     find=_find,
     severity="CASE WHEN count >= 5 THEN 'critical' ELSE 'warning' END",
-    what="{subject} was not heard of for {session_ms:s} s, {count} times.{state}{doubt}",
+    what="{subject} was not heard of for {session_ms:duration}, {count:time}.{state}{doubt}",
     advice="Look for long pauses of the process (garbage collection, throttled CPU, a suspended "
     "machine) and for a network that drops idle connections. If it crashes, mend that first.",
     setting="concat('session.timeout.ms=', greatest(2 * session_ms, 45000), "

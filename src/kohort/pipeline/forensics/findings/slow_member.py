@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
-from kohort.pipeline.forensics.gold.signs import signs, stints
+from kohort.pipeline.forensics.gold.signs import signs
 
 SLOW_MS = 10_000
 """Others rejoin within a heartbeat or two; ten seconds are somebody at work on a batch."""
@@ -73,7 +73,7 @@ def _told(evidence: Evidence) -> DataFrame:
 
 def _guessed(evidence: Evidence) -> DataFrame:
     heard = (
-        signs(stints(evidence.commits))
+        signs(evidence.stints)
         .groupBy("group_id", sql.col("generation").alias("generation_before"))
         .agg(
             sql.expr("reverse(array_sort(collect_list(struct(last_sign, member_id))))").alias(
@@ -114,8 +114,8 @@ SLOW_MEMBER = Finding(
     meaning="One member joins long after the others, which wait for it.",
     find=_find,
     severity="CASE WHEN longest_ms >= 60000 THEN 'critical' ELSE 'warning' END",
-    what="In {count} rebalances everybody waited for {subject}, up to {longest_ms:s} s, when the "
-    "next slowest took {second_ms:s} s at the most.{doubt}",
+    what="In {count:rebalance} everybody waited for {subject}, up to {longest_ms:duration}, when "
+    "the next slowest took {second_ms:duration} at the most.{doubt}",
     advice="It joins only when it polls, after its batch is done. Give it smaller batches, or do "
     "the work beside the thread that polls.",
     setting="'max.poll.records, lower than now'",

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import Evidence, Finding
+from kohort.pipeline.forensics.saying import count, duration
 
 LONG_MS = 5 * 60_000
 """As long as the usual rebalance timeout: by then everybody should have been given up."""
@@ -37,8 +38,9 @@ def _between_generations(evidence: Evidence) -> DataFrame:
             "* EXCEPT (is_now)",
             "CAST(NULL AS STRING) AS subject",
             "is_now",
-            "concat('It was between generations ', count, ' times for long, ', took_ms div 1000, "
-            "' s at the most', CASE WHEN is_now THEN ', and is so now.' ELSE '.' END) AS how",
+            f"concat('It was between generations for long, ', {count('count', 'time')}, ', ', "
+            f"{duration('took_ms')}, ' at the most', "
+            "CASE WHEN is_now THEN ', and is so now.' ELSE '.' END) AS how",
         )
         .drop("took_ms")
     )
@@ -71,9 +73,9 @@ def _standing_still(evidence: Evidence) -> DataFrame:
             "until AS to_at",
             "array(generation) AS generations",
             "true AS is_now",
-            "concat('It has members, and none of its ', count, ' partitions with something to read "
-            "moves: ', lag, ' records wait. Whether it rebalances or its programs hang, commits "
-            "do not tell.') AS how",
+            f"concat('It has members, and none of them moves on, with ', {count('lag', 'record')}, "
+            f"' to read in ', {count('count', 'partition')}, '. Whether it rebalances or its "
+            "programs hang, commits do not tell.') AS how",
         )
     )
 

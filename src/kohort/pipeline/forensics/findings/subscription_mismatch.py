@@ -50,8 +50,8 @@ SUBSCRIPTION_MISMATCH = Finding(
     meaning="Members of one group are subscribed to different topics.",
     find=_find,
     severity="'warning'",
-    what="For {span_ms:s} s the {size} members of this group did not want the same: {subject} only "
-    "some of them did. Those alone share the topic, however many others there are.",
+    what="For {span_ms:duration} the {size:number} members of this group did not want the same: "
+    "{subject} only some of them did. Those alone share the topic, however many others there are.",
     advice="If that is a deploy that got stuck, finish it. If two programs share a group by "
     "mistake, give each its own.",
     setting="'group.id, another one for each program'",

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import Evidence, Finding, lasting
+from kohort.pipeline.forensics.saying import count
 
 LASTING_MS = 10 * 60_000
 """A cooperative rebalance leaves newcomers without anything for a moment."""
@@ -39,10 +40,10 @@ TOO_MANY_MEMBERS = Finding(
     meaning="The group has members without any partition.",
     find=_find,
     severity="CASE WHEN count > partitions THEN 'warning' ELSE 'notice' END",
-    what="{count} of {members} members had nothing to read, for {idle_ms:s} s: there are only "
-    "{partitions} partitions. Each of them still takes part in every rebalance.",
+    what="{count:number} of {members:number} members had nothing to read, for {idle_ms:duration}: "
+    "the group has only {partitions:partition}. Each of them still takes part in every rebalance.",
     advice="Run as many members as there are partitions, or add partitions. One in reserve is no "
     "mistake, but it does not make the group faster.",
-    setting="concat('at most ', partitions, ' members')",
+    setting=f"concat('at most ', {count('partitions', 'member')})",
     shown=("clients", "members", "partitions"),
 )

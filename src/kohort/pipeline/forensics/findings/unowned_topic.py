@@ -48,9 +48,9 @@ def _waiting(evidence: Evidence) -> DataFrame:
     place = ["topic", "partition"]
     ends = evidence.ends.groupBy(*place).agg(sql.max_by("log_end", "at").alias("log_end"))
     return (
-        evidence.commits.where("NOT is_removed")
+        evidence.stints.where("commits > 0")
         .groupBy("group_id", *place)
-        .agg(sql.max_by("committed", "log_offset").alias("committed"))
+        .agg(sql.max_by("last_committed", "last_log_offset").alias("committed"))
         .join(ends, place)
         .selectExpr("group_id", "topic", "log_end - committed AS lag")
         .where("lag > 0")
@@ -62,7 +62,7 @@ UNOWNED_TOPIC = Finding(
     meaning="A topic the group is about is read by none of its members.",
     find=_find,
     severity="CASE WHEN lag > 0 THEN 'warning' ELSE 'notice' END",
-    what="{subject} is {how}. {lag} records of it wait.",
+    what="{subject} is {how}, with {lag:record} of it to read.",
     advice="If it is to be read, see that it exists, that it is spelled right, and that the leader "
     "may see it. If it is not, delete the group's offsets of it, so that nobody waits for them.",
     shown=("generation", "wanted", "owned"),

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
+from kohort.pipeline.forensics.saying import count
 
 ERRORS = "('ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID')"
 ZIGZAGS_MIN = 2
@@ -51,15 +52,15 @@ def _refused(evidence: Evidence) -> DataFrame:
         .where(f"count >= {REFUSED_MIN}")
         .selectExpr(
             "*",
-            "concat('tried to commit ', count, ' times when it was not the owner any more, and was "
-            "refused with ', error) AS deed",
+            f"concat('tried to commit ', {count('count', 'time')}, ' when it was not the owner any "
+            "more, and was refused with ', error) AS deed",
             "false AS is_let_in",
         )
     )
 
 
 def _let_in(evidence: Evidence) -> DataFrame:
-    falls = evidence.commits.where("step < 0 AND owner IS NOT NULL").select(*_PLACE).distinct()
+    falls = evidence.stints.where("rewinds > 0 AND owner IS NOT NULL").select(*_PLACE).distinct()
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     return (
         # Only partitions that ever fell are put in order: nearly none.
@@ -84,8 +85,9 @@ def _let_in(evidence: Evidence) -> DataFrame:
             "to_at",
             "CAST(NULL AS STRING) AS error",
             "generations",
-            "concat('has offsets that fell and were back in one step, ', count, ' times: two "
-            "commit it. Which of them is the owner nothing kept tells') AS deed",
+            "concat('has offsets that fell and were back in one step, ', "
+            f"{count('count', 'time')}, ': two commit it. Which of them is the owner nothing kept "
+            "tells') AS deed",
             "true AS is_let_in",
         )
     )

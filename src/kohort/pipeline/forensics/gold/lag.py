@@ -15,9 +15,18 @@ from kohort.pipeline.forensics.silver.conforming import conform
 
 _PLACE = ("group_id", "topic", "partition")
 
+_BY_LOOKS = ("log_end", "lag_records", "lag_seconds")
+
+_REMOVED = "-9223372036854775807L"
+"""An offset that is none. Spark keeps plain numbers at a lower price than nulls that count."""
+
 
 def build(*, commits: DataFrame, ends: DataFrame) -> DataFrame:
-    rows = _in_records(commits, ends)
+    if ends.isEmpty():
+        # Nobody has looked, so nothing need be put in order: commits are all there is to tell.
+        return conform(commits.withColumns(dict.fromkeys(_BY_LOOKS, sql.lit(None))), tables.LAG)
+    # Shuffled once more, so that what comes of it is kept for both halves, and made once.
+    rows = _in_records(commits, ends).repartition("topic", "partition")
     is_behind = "coalesce(lag_records > 0, false)"
     behind = _in_seconds(rows.where(is_behind), ends)
     rest = rows.where(f"NOT {is_behind}").withColumn(
@@ -28,29 +37,24 @@ def build(*, commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 def _in_records(commits: DataFrame, ends: DataFrame) -> DataFrame:
     looks = commits.select(*_PLACE).distinct().join(ends, ["topic", "partition"])
-    moments = commits.select(*_PLACE, "at", "log_offset", "committed", "is_removed").unionByName(
-        looks.select(*_PLACE, "at", "log_end"), allowMissingColumns=True
+    told = commits.selectExpr(
+        *_PLACE, "at", "log_offset", f"if(is_removed, {_REMOVED}, committed) AS committed"
     )
+    moments = told.unionByName(looks.select(*_PLACE, "at", "log_end"), allowMissingColumns=True)
     # A look at the same time comes first: its end is what the commit is measured by.
     in_time = Window.partitionBy(*_PLACE).orderBy("at", sql.col("log_offset").asc_nulls_first())
-    last_commit = sql.last(
-        sql.expr("CASE WHEN log_offset IS NOT NULL THEN struct(committed, is_removed) END"),
-        ignorenulls=True,
-    ).over(in_time)
     return (
-        moments.withColumn("held", last_commit)
-        .withColumn("log_end", sql.last("log_end", ignorenulls=True).over(in_time))
-        # Before the first commit, and after a removal, there is no offset to look at.
-        .where("held IS NOT NULL AND (log_offset IS NOT NULL OR NOT held.is_removed)")
-        .selectExpr(
-            *_PLACE,
-            "at",
-            "log_offset",
-            "held.committed",
-            "log_end",
-            "CASE WHEN held.committed IS NOT NULL AND log_end IS NOT NULL "
-            "THEN greatest(log_end - held.committed, 0L) END AS lag_records",
+        moments.withColumns(
+            {
+                name: sql.last(name, ignorenulls=True).over(in_time)
+                for name in ("committed", "log_end")
+            }
         )
+        # Before the first commit, and after a removal, there is no offset to look at.
+        .where(f"log_offset IS NOT NULL OR committed != {_REMOVED}")
+        .withColumn("committed", sql.expr(f"nullif(committed, {_REMOVED})"))
+        .withColumn("lag_records", sql.expr("log_end - committed"))
+        .withColumn("lag_records", sql.expr("if(lag_records < 0, 0L, lag_records)"))
     )
 
 

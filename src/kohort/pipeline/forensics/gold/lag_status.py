@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.saying import count, duration
 from kohort.pipeline.forensics.silver.conforming import conform
 
 RECENT = 10
@@ -40,19 +41,20 @@ _STATUSES = """
          ELSE 'ok' END
 """
 
-_REASONS = """
+_TO_READ = f"concat({count('lag_records', 'record')}, ' to read')"
+
+_REASONS = f"""
     CASE status
-    WHEN 'stopped' THEN concat('no commit for ', silent_ms div 1000, ' s, while ', lag_records,
-        ' records wait')
-    WHEN 'rewound' THEN concat('the last commit is ', most - last.committed,
+    WHEN 'stopped' THEN concat('no commit for ', {duration("silent_ms")}, ', with ', {_TO_READ})
+    WHEN 'rewound' THEN concat('the last commit is ', {count("(most - last.committed)", "record")},
         ' below one before it')
     WHEN 'stalled' THEN concat('the last ', size(recent), ' commits are all at ', last.committed,
-        ', while ', lag_records, ' records wait')
+        ', with ', {_TO_READ})
     WHEN 'warning' THEN concat('over the last ', size(recent), ' commits the lag has not fallen:',
-        ' now ', lag_records, ' records wait')
+        ' now there are ', {_TO_READ})
     ELSE CASE WHEN lag_records IS NULL THEN 'the end of its log is not known'
               WHEN lag_records = 0 THEN 'nothing is left to read'
-              ELSE concat(lag_records, ' records wait, and it keeps up') END END
+              ELSE concat({_TO_READ}, ', and it keeps up') END END
 """
 
 _SINCE = """
@@ -64,29 +66,32 @@ _SINCE = """
 """
 
 
-def build(
-    *, lag: DataFrame, ownership: DataFrame, generations: DataFrame, ends: DataFrame
-) -> DataFrame:
-    now = lag.select("at").union(ends.select("at")).agg(sql.max("at").alias("now"))
+def lately(lag: DataFrame) -> DataFrame:
+    """What there is to judge each partition by, and how much was ever known of it."""
     look = sql.expr("CASE WHEN log_offset IS NULL THEN struct(at, lag_records) END")
     commit = sql.expr(
         "CASE WHEN log_offset IS NOT NULL THEN struct(at, committed, lag_records) END"
     )
-    lately = (
-        lag.groupBy(*_PLACE)
-        .agg(
-            sql.max_by(commit, "log_offset", RECENT).alias("newest_first"),
-            sql.max_by(look, sql.expr("CASE WHEN log_offset IS NULL THEN at END"), RECENT).alias(
-                "looks"
-            ),
-            sql.max("log_offset").alias("log_offset"),
-            sql.max_by("lag_records", sql.expr("struct(at, log_offset IS NOT NULL)")).alias(
-                "lag_records"
-            ),
-            sql.max_by("log_end", "at").alias("log_end"),
-        )
-        .where("get(newest_first, 0).committed IS NOT NULL")
+    return lag.groupBy(*_PLACE).agg(
+        sql.max_by(commit, "log_offset", RECENT).alias("newest_first"),
+        sql.max_by(look, sql.expr("CASE WHEN log_offset IS NULL THEN at END"), RECENT).alias(
+            "looks"
+        ),
+        sql.max("log_offset").alias("log_offset"),
+        sql.max_by("lag_records", sql.expr("struct(at, log_offset IS NOT NULL)")).alias(
+            "lag_records"
+        ),
+        sql.max_by("log_end", "at").alias("log_end"),
+        sql.min("at").alias("from_at"),
+        sql.max("at").alias("to_at"),
+        sql.count("log_offset").alias("commits"),
     )
+
+
+def build(
+    *, lately: DataFrame, ownership: DataFrame, generations: DataFrame, ends: DataFrame
+) -> DataFrame:
+    now = lately.select("to_at").union(ends.select("at")).agg(sql.max("to_at").alias("now"))
     owners = (
         ownership.where("to_at IS NULL")
         .groupBy(*_PLACE)
@@ -96,7 +101,8 @@ def build(
         sql.expr("max(offset) FILTER (WHERE kind = 'deleted')").alias("deleted_at")
     )
     known = (
-        lately.join(deleted, "group_id", "left")
+        lately.where("get(newest_first, 0).committed IS NOT NULL")
+        .join(deleted, "group_id", "left")
         .where("deleted_at IS NULL OR deleted_at < log_offset")
         .join(owners, _PLACE, "left")
         .crossJoin(sql.broadcast(now))

@@ -19,7 +19,7 @@ from kohort.pipeline.forensics.gold.causes import causes
 from kohort.pipeline.forensics.gold.exact import exact
 from kohort.pipeline.forensics.gold.moves import moves
 from kohort.pipeline.forensics.gold.pairs import pairs
-from kohort.pipeline.forensics.gold.signs import signs, stints
+from kohort.pipeline.forensics.gold.signs import signs
 from kohort.pipeline.forensics.gold.silences import silences
 from kohort.pipeline.forensics.silver.conforming import conform
 
@@ -33,12 +33,12 @@ def build(
     *,
     generations: DataFrame,
     ownership: DataFrame,
-    commits: DataFrame,
+    stints: DataFrame,
     group_events: DataFrame,
 ) -> DataFrame:
     told, inferred = (
         exact(group_events),
-        infer(generations=generations, ownership=ownership, commits=commits),
+        infer(generations=generations, ownership=ownership, stints=stints),
     )
     is_same = (
         (told.group_id == inferred.group_id)
@@ -89,14 +89,13 @@ def _chosen() -> list[str]:
     return [f"{expression} AS {name}" for name, expression in chosen.items()]
 
 
-def infer(*, generations: DataFrame, ownership: DataFrame, commits: DataFrame) -> DataFrame:
+def infer(*, generations: DataFrame, ownership: DataFrame, stints: DataFrame) -> DataFrame:
     """What can be said without events. Has the rule that gave the trigger, for whoever measures."""
     paired = pairs(generations)
-    committed = stints(commits)
     keys = ["group_id", "era", "seq"]
     all_of_it = (
-        causes(paired, silences(paired, signs(committed)))
-        .join(moves(paired, committed), keys, "left")
+        causes(paired, silences(paired, signs(stints)))
+        .join(moves(paired, stints), keys, "left")
         .join(_gaps(paired, ownership), keys, "left")
     )
     longest = "aggregate(before.members, 0L, (most, m) -> greatest(most, m.rebalance_timeout_ms))"

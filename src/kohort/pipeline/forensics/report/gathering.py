@@ -72,35 +72,22 @@ def gather(shelf: Shelf) -> Overview:
 
 def _span(shelf: Shelf) -> dict[str, Any]:
     """From when to when anything is known, and how much there is."""
-
-    def told(table: tables.Table, at: str, name: str) -> DataFrame:
-        is_counted = "log_offset IS NOT NULL" if table is tables.LAG else "true"
-        return shelf.read(table).selectExpr(
-            f"unix_millis({at}) AS ms", f"CASE WHEN {is_counted} THEN '{name}' END AS name"
+    row = (
+        shelf.read(tables.GROUPS)
+        .agg(
+            sql.unix_millis(sql.min("from_at")).alias("since_ms"),
+            sql.unix_millis(sql.max("to_at")).alias("until_ms"),
+            sql.coalesce(sql.sum("commits"), sql.lit(0)).alias("commits"),
+            sql.coalesce(sql.sum("events"), sql.lit(0)).alias("events"),
         )
-
-    all_of_it = (
-        told(tables.GENERATIONS, "at", "generation")
-        .union(told(tables.LAG, "at", "commit"))
-        .union(told(tables.GROUP_EVENTS, "at", "event"))
-        .union(told(tables.REBALANCES, "started_at", "rebalance"))
+        .first()
     )
-    row = all_of_it.agg(
-        sql.min("ms").alias("since_ms"),
-        sql.max("ms").alias("until_ms"),
-        sql.count_if(sql.col("name") == "commit").alias("commits"),
-        sql.count_if(sql.col("name") == "event").alias("events"),
-    ).first()
     assert row is not None, "an aggregate over nothing is still a row"
     return row.asDict()
 
 
 def _groups(shelf: Shelf) -> DataFrame:
-    """Every group that any table knows, with its findings, roughly in the order of their pain."""
-    names = [
-        shelf.read(table).select("group_id").distinct()
-        for table in (tables.GENERATIONS, tables.LAG, tables.REBALANCES, tables.FINDINGS)
-    ]
+    """Every group that is known, with its findings, roughly in the order of their pain."""
     found = (
         shelf.read(tables.FINDINGS)
         .groupBy("group_id")
@@ -112,9 +99,8 @@ def _groups(shelf: Shelf) -> DataFrame:
         )
     )
     return (
-        reduce(DataFrame.union, names)
-        .where("group_id IS NOT NULL")
-        .distinct()
+        shelf.read(tables.GROUPS)
+        .select("group_id")
         .join(found, "group_id", "left")
         .selectExpr("group_id", "findings", "coalesce(worst, 3) AS order")
     )

@@ -1,13 +1,11 @@
 """From the rows of the tables to a report: groups ranked, the worst of them in full. Pure."""
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from kohort.pipeline.forensics.report import model, sentences
-from kohort.pipeline.forensics.report.material import Detail, Finding, Life, Overview, Summary
+from kohort.pipeline.forensics.report.material import Detail, Life, Overview, Summary
 from kohort.pipeline.forensics.report.pain import (
     MEASURE,
     need,
@@ -16,7 +14,7 @@ from kohort.pipeline.forensics.report.pain import (
     rebalances_per_hour,
     rebalancing_share,
 )
-from kohort.pipeline.forensics.report.words import SEVERITIES, STATUSES, count, duration
+from kohort.pipeline.forensics.report.words import SEVERITIES, STATUSES, count
 
 
 def tell(overview: Overview, ranked: Sequence[Summary], details: Sequence[Detail]) -> model.Report:
@@ -126,7 +124,7 @@ def _story(detail: Detail, group: Summary, overview: Overview) -> model.Story:
         about=sentences.about(group),
         answers=sentences.answers(group, detail.findings, _span(overview)),
         knowledge=sentences.known(group),
-        findings=tuple(_in_words(each) for each in detail.findings),
+        findings=detail.findings,
         shown_from_ms=shown_from_ms,
         left_out=_cut(detail, group),
         rebalances=rebalances,
@@ -135,26 +133,8 @@ def _story(detail: Detail, group: Summary, overview: Overview) -> model.Story:
         stretches=detail.stretches,
         absences=detail.absences,
         lag=_lag(detail, since_ms),
-        laggards=tuple(
-            replace(each, reason=_humane(each.reason, None)) for each in detail.laggards
-        ),
+        laggards=detail.laggards,
     )
-
-
-def _in_words(finding: Finding) -> Finding:
-    """Long times in the sentences of a finding are told in minutes and hours, as elsewhere."""
-    return replace(finding, what=_humane(finding.what, finding.subject))
-
-
-def _humane(text: str, name: str | None) -> str:
-    if name and name in text:
-        return name.join(_humane(part, None) for part in text.split(name))
-    timely = re.sub(
-        r"(?<![\w.,-])(\d{2,}(?:\.\d)?) s\b",
-        lambda found: duration(float(found[1]) * 1000),
-        text,
-    )
-    return re.sub(r"(?<![\w.,-])\d{4,}(?= records\b)", lambda found: f"{int(found[0]):,}", timely)
 
 
 def _shown_from(detail: Detail, group: Summary, since_ms: int) -> int:

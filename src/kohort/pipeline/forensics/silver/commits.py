@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics.decoding.commits import COMMITS as DECODED
 from kohort.pipeline.forensics.decoding.commits import decode_commits
-from kohort.pipeline.forensics.silver.choosing import choose_commits
+from kohort.pipeline.forensics.silver.choosing import Sorted
 from kohort.pipeline.forensics.silver.conforming import conform
 from kohort.pipeline.forensics.silver.snapshots import GROUP
 from kohort.pipeline.forensics.tables import COMMITS
@@ -29,15 +29,17 @@ _NOBODY: Final = ""
 _NONE: Final = -1
 """How a generation says that nobody has a partition, and that there is no generation any more."""
 
+_REMOVED: Final = "-9223372036854775807L"
+"""How a commit says that there is no offset any more."""
+
 _DECODED: Final = ", ".join(
     f"{each.name} {each.type}" for each in COMMITS.columns if each.name in DECODED.names
 )
 
 
-def build(records: DataFrame, generations: DataFrame) -> DataFrame:
-    chosen = choose_commits(records)
-    story = _decoded(chosen).withColumn("rank", sql.lit(_COMMIT))
-    for marks in (_marks(chosen, generations), _assignments(generations)):
+def build(records: Sorted, generations: DataFrame) -> DataFrame:
+    story = _decoded(records.commits).withColumn("rank", sql.lit(_COMMIT))
+    for marks in (_marks(records.keys, generations), _assignments(generations)):
         story = story.unionByName(marks, allowMissingColumns=True)
     return conform(_read(story), COMMITS)
 
@@ -48,32 +50,35 @@ def _read(story: DataFrame) -> DataFrame:
     Plain columns are looked back for, with words for nobody and none: Spark keeps a struct, or a
     null that counts, at a higher price for each of millions of rows.
     """
-    order = Window.partitionBy(*_PARTITION).orderBy("log_offset", "rank", "owner")
+    # Spark sorts by the first eight bytes as long as it can: let them tell partitions apart.
+    place = Window.partitionBy("place", *_PARTITION)
+    order = place.orderBy("log_offset", "rank", "owner")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     is_commit = sql.col("rank") == _COMMIT
     looked_back = {
         "owner": sql.col("owner"),
         "generation": sql.col("generation"),
         "offset_before": sql.when(is_commit, sql.col("log_offset")),
-        "committed_before": sql.when(is_commit, sql.col("committed")),
-        "is_removed_before": sql.when(is_commit, sql.col("is_removed")),
+        "committed_before": sql.when(is_commit, sql.expr(f"coalesce(committed, {_REMOVED})")),
     }
     return (
-        story.withColumns(
+        story.withColumn("place", sql.xxhash64(*_PARTITION))
+        .withColumns(
             {
                 name: sql.last(column, ignorenulls=True).over(before)
                 for name, column in looked_back.items()
             }
         )
         .where(is_commit & sql.expr("NOT (offset_before <=> log_offset)"))
-        .withColumn("step", sql.expr("if(is_removed_before, NULL, committed - committed_before)"))
+        .withColumn("step", sql.expr(f"committed - nullif(committed_before, {_REMOVED})"))
         .withColumn("owner", sql.expr(f"nullif(owner, '{_NOBODY}')"))
         .withColumn("generation", sql.expr(f"nullif(generation, {_NONE})"))
     )
 
 
-def _decoded(chosen: DataFrame) -> DataFrame:
-    return chosen.mapInArrow(_decode, _DECODED)
+def _decoded(records: DataFrame) -> DataFrame:
+    needed = records.select("partition", "offset", "timestamp", "key", "value")
+    return needed.mapInArrow(_decode, _DECODED)
 
 
 def _decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,13 +86,10 @@ def _decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from decode_commits(batch)
 
 
-def _marks(chosen: DataFrame, generations: DataFrame) -> DataFrame:
+def _marks(keys: DataFrame, generations: DataFrame) -> DataFrame:
     """Each generation, for each partition that its group ever committed to: nobody's, so far."""
-    # Few keys are many commits: the keys alone are made distinct before they are decoded.
     partitions = _decoded(
-        chosen.select("partition", "key")
-        .distinct()
-        .selectExpr(
+        keys.selectExpr(
             "partition",
             "0L AS offset",
             "timestamp_millis(0) AS timestamp",

@@ -15,7 +15,7 @@ from kohort.pipeline.forensics.decoding.batches import Problem
 from kohort.pipeline.forensics.decoding.kinds import SKIPPED
 from kohort.pipeline.forensics.silver.choosing import (
     NUMBER,
-    choose_commits,
+    Sorted,
     choose_groups,
     choose_others,
     is_skipped,
@@ -38,22 +38,22 @@ _IS_PLAIN: Final = " OR ".join(
 """Whether a value is one of a commit without metadata, in any version; null for a tombstone."""
 
 
-def build(records: DataFrame) -> DataFrame:
+def build(records: Sorted) -> DataFrame:
     bad = (
-        _ask(_doubtful_commits(choose_commits(records)), commits.find_problems)
-        .unionByName(_ask(choose_groups(records), generations.find_problems))
-        .unionByName(_nameless(records))
+        _ask(_doubtful_commits(records), commits.find_problems)
+        .unionByName(_ask(choose_groups(records.others), generations.find_problems))
+        .unionByName(_nameless(records.others))
         .dropDuplicates(["topic", "partition", "offset"])
-        .unionByName(_bad_events(records))
+        .unionByName(_bad_events(records.others))
     )
     return conform(bad, UNDECODABLE)
 
 
-def count_skipped(records: DataFrame) -> DataFrame:
+def count_skipped(records: Sorted) -> DataFrame:
     """How many records of each kind that is left alone there are: `kind STRING, records BIGINT`."""
     names = [sql.lit(each) for pair in SKIPPED.items() for each in pair]
     kind = sql.create_map(*names)[sql.expr(NUMBER)].alias("kind")
-    skipped = choose_others(records).where(is_skipped())
+    skipped = choose_others(records.others).where(is_skipped())
     return skipped.groupBy(kind).agg(sql.countDistinct("partition", "offset").alias("records"))
 
 
@@ -65,22 +65,22 @@ def _ask(records: DataFrame, find_problems: Callable[[pa.RecordBatch], list[Prob
     return records.mapInArrow(decode, UNDECODABLE.ddl)
 
 
-def _doubtful_commits(records: DataFrame) -> DataFrame:
+def _doubtful_commits(records: Sorted) -> DataFrame:
     """All commits but those that are sound at a glance, so that Python need not see millions.
 
     Keys are few, so each is read once; a value without metadata and tags has one size and form.
     """
-    keys = records.selectExpr(
+    keys = records.keys.selectExpr(
         "topic",
         "partition",
         "0L AS offset",
         "timestamp_millis(0) AS timestamp",
         "key",
         "CAST(NULL AS BINARY) AS value",
-    ).distinct()
+    )
     bad_keys = _ask(keys, commits.find_problems).select("partition", "key")
-    return records.where(f"NOT coalesce({_IS_PLAIN}, true)").unionByName(
-        records.join(sql.broadcast(bad_keys), ["partition", "key"], "left_semi")
+    return records.commits.where(f"NOT coalesce({_IS_PLAIN}, true)").unionByName(
+        records.commits.join(sql.broadcast(bad_keys), ["partition", "key"], "left_semi")
     )
 
 

@@ -1,0 +1,24 @@
+"""A copy of the log directory of an Apache Kafka that somebody has lived on, and still runs."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from tests.apache.cluster import Kafka
+from tests.apache.unavailable import Unavailable, skip
+
+Seen = TypeVar("Seen")
+
+
+def copy_log_after(live_through: Callable[[Kafka], Seen], place: Path) -> tuple[str, Seen]:
+    """Where the copy is, and what those saw who lived."""
+    try:
+        kafka = Kafka(place / "kafka")
+    except Unavailable as reason:
+        skip(reason)
+    with kafka:
+        seen = live_through(kafka)
+        (data,) = (place / "kafka").glob("*/data")
+        shutil.copytree(data, place / "copy")
+    return f"{place / 'copy'}", seen
