@@ -8,6 +8,7 @@ import pytest
 from kohort.client.topic_partition import TopicPartition
 from kohort.sim.checkers.answers import Answers
 from kohort.sim.checkers.commits import Commits, Kept
+from kohort.sim.checkers.dealings import Dealings
 from kohort.sim.checkers.deliveries import Deliveries, Worker
 from kohort.sim.checkers.generations import Generations
 from kohort.sim.checkers.liveness import find_lags
@@ -16,6 +17,7 @@ from kohort.sim.checkers.records import Records
 from kohort.sim.checkers.violation import Violation
 from kohort.sim.tap import Exchange
 from kohort.types import Partition, Topic
+from kohort.wire.embedded import Assignment, TopicPartitions, encode_assignment
 
 T0 = TopicPartition(Topic("t"), Partition(0))
 T1 = TopicPartition(Topic("t"), Partition(1))
@@ -201,6 +203,34 @@ def test_nobody_moves_behind_what_another_has_committed() -> None:
 
     with pytest.raises(Violation, match="moved from 7"):
         commits_after((5, "m"), (7, "m"), (6, "other"))
+
+
+def test_who_was_given_a_partition_later_may_move_behind_who_had_it_before() -> None:
+    commits = commits_after()
+    commits.arrived("g", T0, Kept(order=1, offset=7, writer=(6, "missed"), dealt=3))
+    commits.accepted("g", T0, 1)
+
+    commits.arrived("g", T0, Kept(order=2, offset=6, writer=(6, "owner"), dealt=5))
+    commits.accepted("g", T0, 2)
+
+    commits.arrived("g", T0, Kept(order=3, offset=4, writer=(6, "missed"), dealt=3))
+    with pytest.raises(Violation, match="moved from 6"):
+        commits.accepted("g", T0, 3)
+
+
+def test_the_last_generation_that_dealt_a_partition_to_a_member_is_known() -> None:
+    dealings = Dealings()
+    mine = Assignment(
+        assigned_partitions=(TopicPartitions(topic=Topic("t"), partitions=(T0.partition,)),)
+    )
+    dealings.told("g", "m", 3, encode_assignment(mine))
+
+    dealings.told("g", "m", 4, b"")
+
+    assert dealings.find("g", "m", T0) == 3
+    assert dealings.find("g", "m", T1) == dealings.find("g", "other", T0) == -1
+    dealings.forgotten()
+    assert dealings.find("g", "m", T0) == -1
 
 
 def test_what_a_node_without_syncs_has_forgotten_may_be_anything_it_once_knew() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from kohort.client.topic_partition import TopicPartition
 from kohort.sim.checkers.answers import Answers
 from kohort.sim.checkers.commits import Commits, Kept
+from kohort.sim.checkers.dealings import Dealings
 from kohort.sim.checkers.deliveries import Deliveries, Worker
 from kohort.sim.checkers.generations import Generations
 from kohort.sim.checkers.ownership import Belief, Ownership
@@ -31,6 +32,7 @@ class Court:
         self._answers = Answers()
         self._ownership = Ownership()
         self._generations = Generations()
+        self._dealings = Dealings()
         self.records = Records(self._records_lost, lambda text: text.startswith(idempotent))
         self.commits = Commits(self._moved_back)
         self.deliveries = Deliveries(self.records.promised, is_orderly=plan.is_orderly)
@@ -95,14 +97,25 @@ class Court:
             )
             if exchange.api_key == SYNC_GROUP:
                 self._generations.synced(question)
+                self._dealings.told(
+                    question.group_id,
+                    question.member_id,
+                    question.generation_id,
+                    answer.assignment,
+                )
 
     def _commit_arrived(self, exchange: Exchange) -> None:
         question = exchange.question
         writer = (question.generation_id_or_member_epoch, question.member_id)
         for topic in question.topics:
             for part in topic.partitions:
-                kept = Kept(order=exchange.order, offset=part.committed_offset, writer=writer)
                 partition = TopicPartition(topic.name, part.partition_index)
+                kept = Kept(
+                    order=exchange.order,
+                    offset=part.committed_offset,
+                    writer=writer,
+                    dealt=self._dealings.find(question.group_id, question.member_id, partition),
+                )
                 self.commits.arrived(question.group_id, partition, kept)
 
     def _commit_answered(self, exchange: Exchange, answer: Any) -> None:
@@ -146,6 +159,7 @@ class Court:
             self.records.power_lost(self._timeline.now, is_all_lost=not self._is_fsync)
             if not self._is_fsync:
                 self._generations.forgotten()
+                self._dealings.forgotten()
                 self._ownership.forgotten()
                 self.commits.forgotten()
                 self.deliveries.forgotten()

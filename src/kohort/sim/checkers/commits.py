@@ -3,6 +3,9 @@
 Commits are taken up in the order they arrive. Whoever asks is shown the last one that was
 acknowledged before, or one that arrived after that and may have been kept. And nobody moves a
 partition back behind what somebody else has committed: each begins where the others have ended.
+
+One who was given the partition later may, though: a static member that missed a generation works
+on, as in Kafka, does not know that the partition is another's by now, and commits when it joins.
 """
 
 from collections.abc import Callable
@@ -24,6 +27,8 @@ class Kept:
     order: int
     offset: int
     writer: Writer
+    dealt: int = -1
+    """The generation that gave the partition to its writer; -1 where none is known to have."""
 
 
 class Register:
@@ -101,7 +106,8 @@ class Commits:
         register.settle(kept)
         if before is None or kept.offset >= before.offset:
             return
-        if before.writer != kept.writer and partition not in self._disturbed:
+        is_zombie = before.writer != kept.writer and before.dealt >= kept.dealt
+        if is_zombie and partition not in self._disturbed:
             what = f"{_show(group, partition)} moved from {_tell(before)} back to {_tell(kept)}"
             raise Violation(_RULE, what)
         self._on_back(group, partition, kept.offset)
