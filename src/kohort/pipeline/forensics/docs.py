@@ -45,8 +45,8 @@ On Kohort every trigger, culprit, phase and departure is told by an event, and `
 On any other Kafka they are inferred from the difference of two generations and the commits around
 them: `confidence` says how sure that is. Nobody can know there: how long a member was waited for,
 what a client gave as its reason, rebalances that led to no generation, and when exactly one
-began. How often the rest is right, with events and without, `python -m
-tests.pipeline.forensics.scoring` measures on histories whose truth is known.
+began. How often the rest is right, with events and without, was measured on histories whose truth
+is known: [forensics-accuracy.md](forensics-accuracy.md).
 
 ## Tables
 
