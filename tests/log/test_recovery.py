@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log.catalog import Catalog
+from kohort.log.index import OFFSET_ENTRY
 from kohort.types import Offset
 from tests.log.disks import ForgetfulDisk
 from tests.log.logs import (
@@ -272,6 +273,20 @@ def test_a_segment_that_was_sealed_and_never_synced_may_be_torn_and_lack_its_ind
     with opened(disk) as log:
         assert log.end_offset == kept
         assert offsets(read_all(log)) == [*range(kept)]
+
+
+def test_an_index_that_is_made_again_has_entries_as_far_apart_as_the_first_time() -> None:
+    disk = ForgetfulDisk()
+    log = get_log(open_catalog(disk), {"index.interval.bytes": f"{10 * SIZE}"})
+    for number in range(100):
+        log.append(numbered_batch(number), NOW)
+    disk.kill()
+
+    catalog, _ = open_with_notes(disk)
+    catalog.close(NOW)
+
+    entries = len(disk.content(FIRST.replace(".log", ".index"))) // OFFSET_ENTRY.size
+    assert entries == (100 - 1) // 11
 
 
 def test_indexes_written_after_the_last_checkpoint_are_not_believed() -> None:

@@ -61,7 +61,9 @@ def before_the_swap() -> ForgetfulDisk:
 
 
 def load(disk: ForgetfulDisk) -> Loaded:
-    known = Known(start_offset=None, recovery_point=Offset(LAST), is_clean=False)
+    known = Known(
+        start_offset=None, recovery_point=Offset(LAST), is_clean=False, index_interval_bytes=100
+    )
     return load_partition(disk, DIRECTORY, known, Limits(), NOW)
 
 

@@ -154,8 +154,8 @@ def overtrust_indexes(patch: Patch) -> None:
 def index_torn_segments(patch: Patch) -> None:
     right = recovery._Loader.open_segments  # noqa: SLF001  # as above
 
-    def open_segments(self: Any) -> Any:
-        segments = right(self)
+    def open_segments(self: Any, index_interval_bytes: int) -> Any:
+        segments = right(self, index_interval_bytes)
         self.complete_indexes(segments)
         return segments
 

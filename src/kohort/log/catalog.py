@@ -126,10 +126,12 @@ class Catalog:
         self, topic: KeptTopic, partition: Partition, now: Millis
     ) -> tuple[Recovered, ...]:
         directory = self._directories.prepare(topic, partition)
+        settings = parse_settings(topic.settings, self._defaults)
         known = Known(
             start_offset=self._checkpoints.start_offsets.find(topic.name, partition),
             recovery_point=self._checkpoints.recovery_points.find(topic.name, partition),
             is_clean=self._is_clean,
+            index_interval_bytes=settings.index_interval_bytes,
         )
         loaded = load_partition(self._disk, directory, known, self._limits, now)
         log = PartitionLog(
@@ -137,7 +139,7 @@ class Catalog:
             directory=directory,
             topic=topic.name,
             partition=partition,
-            settings=parse_settings(topic.settings, self._defaults),
+            settings=settings,
             limits=self._limits,
             checkpoints=self._checkpoints,
             loaded=loaded,

@@ -68,6 +68,9 @@ class Index:
             file.close()
 
     def find_last(self) -> tuple[int, int] | None:
+        count = len(self)
+        if self._held is not None:
+            return self._unpack(self._held, count - 1) if count else None
         return self.find_at_most(2**63 - 1)
 
     def entries(self) -> Iterator[tuple[int, int]]:
