@@ -17,7 +17,7 @@ from kohort.coordinator.records import (
     OffsetRemoved,
     TransactionEnded,
 )
-from kohort.node.offsets_topic import read_back
+from kohort.node.history import read_back
 from kohort.wire.batch import decode, split
 from kohort.wire.embedded import decode_assignment, decode_subscription
 

@@ -54,7 +54,8 @@ def commit_of(group: int, number: int) -> OffsetCommitRequest:
         OffsetCommitRequestPartition(
             partition_index=Partition(index),
             committed_offset=Offset(number * 1000 + index),
-            committed_metadata="",
+            # Never twice the same: what is repeated would be read too quickly to be noticed.
+            committed_metadata=f"{number}",
         )
         for index in range(PARTITIONS)
     )

@@ -25,6 +25,7 @@ from kohort.types import (
     ProducerEpoch,
     ProducerId,
     Topic,
+    maker,
     value,
 )
 from kohort.wire import consumer_offsets as stored
@@ -54,6 +55,8 @@ _EMPTY: Final = 1
 _KEYS_REMEMBERED: Final = 16_384
 
 _OffsetKey: Final = stored.OffsetCommitKey
+
+_make_offset: Final = maker(OffsetCommitted)
 
 
 KeptRecord: TypeAlias = GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved
@@ -129,9 +132,25 @@ def decode_record(
         return Skipped(key=b"", reason="no key")
     try:
         name = _decode_key(key)
+        if value is not None and len(value) == _PLAIN_OFFSET.size and type(name) is _OffsetKey:
+            version, offset, leader_epoch, metadata, commit_ms, tags = _PLAIN_OFFSET.unpack(value)
+            if (version, metadata, tags) == (4, _EMPTY, 0):
+                return _make_offset(
+                    name.group,
+                    name.topic,
+                    name.partition,
+                    offset,
+                    leader_epoch,
+                    "",
+                    commit_ms,
+                    None,
+                    ZERO_UUID,
+                    producer_id,
+                    producer_epoch,
+                )
         if not isinstance(name, stored.OffsetCommitKey | stored.GroupMetadataKey):
             return Skipped(key=key, reason=type(name).__name__)
-        content = _decode_value(name, value)
+        content = stored.decode_value(name, value)
     except (MalformedMessage, UnsupportedVersion) as error:
         # DEVIATION: Kafka skips kinds it does not know, but gives up loading at damaged ones.
         return Skipped(key=key, reason=str(error))
@@ -176,16 +195,6 @@ def _plain_start(group_id: GroupId, topic: Topic, partition: Partition, index: i
 @lru_cache(maxsize=_KEYS_REMEMBERED)
 def _decode_key(key: bytes) -> Any:
     return stored.decode_key(key)
-
-
-def _decode_value(name: object, data: bytes | None) -> Any:
-    if data is not None and len(data) == _PLAIN_OFFSET.size and type(name) is _OffsetKey:
-        version, offset, leader_epoch, metadata, commit_ms, tags = _PLAIN_OFFSET.unpack(data)
-        if (version, metadata, tags) == (4, _EMPTY, 0):
-            return stored.OffsetCommitValue(
-                offset=offset, leader_epoch=leader_epoch, commit_timestamp=commit_ms
-            )
-    return stored.decode_value(name, data)
 
 
 def _encode_offset(record: OffsetCommitted) -> bytes:

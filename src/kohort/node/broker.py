@@ -5,6 +5,7 @@ says when it next wants to be woken. Sockets and threads are somebody else's.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -12,10 +13,12 @@ from kohort.coordinator.commands import DeletedTopic, ForgetTopics, Shutdown
 from kohort.coordinator.machine import Coordinator, Phase
 from kohort.coordinator.notes import Note
 from kohort.coordinator.recordcodec import Skipped
-from kohort.node import journal, offsets_topic
+from kohort.log.partition import PartitionLog
+from kohort.node import journal
 from kohort.node.config import Settings
 from kohort.node.events import EventsTopic
 from kohort.node.fetches import Fetches
+from kohort.node.history import History
 from kohort.node.metrics import Figures
 from kohort.node.offsets_topic import OffsetsTopic
 from kohort.node.producer_ids import ProducerIds
@@ -25,7 +28,9 @@ from kohort.node.topics import Topics
 from kohort.types import BrokerId, Millis, Topic, Uuid, value
 
 _LOAD_CHUNK: Final = 64 * 1024
-"""How much of the groups' history is read in one turn; protects others from waiting for more."""
+_LOAD_RECORDS: Final = 5_000
+"""How much of the groups' history is read in one turn, and how many records are applied that have
+waited for its end; protects others from waiting for more."""
 
 
 @value
@@ -69,22 +74,30 @@ class Broker:
     def load_groups(self, now: Callable[[], Millis]) -> Iterator[None]:
         """Rebuild the coordinator a chunk at a time, so that other requests get their turn."""
         self.groups.coordinator.start()
-        apply = self.groups.coordinator.apply
         for index, partition in enumerate(self.topics.offsets_partitions(now())):
             began = now()
-            for chunk in partition.batches(partition.start_offset, _LOAD_CHUNK):
-                for record in offsets_topic.read_back(chunk):
-                    if isinstance(record, Skipped):
-                        self.skipped_records += 1
-                        journal.say("record-skipped", reason=record.reason)
-                    else:
-                        apply(record)
-                yield
+            yield from self._load_groups_of(partition)
             self.figures.load_seconds[index] = (now() - began) / 1000
         self.groups.resume(now())
         if self._deleted_while_loading:
             forget = ForgetTopics(topics=tuple(self._deleted_while_loading))
             self.groups.submit(forget, now())
+
+    def _load_groups_of(self, partition: PartitionLog) -> Iterator[None]:
+        history = History()
+        coordinator = self.groups.coordinator
+        for chunk in partition.batches(partition.start_offset, _LOAD_CHUNK):
+            for record in history.read(chunk):
+                if isinstance(record, Skipped):
+                    self.skipped_records += 1
+                    journal.say("record-skipped", reason=record.reason)
+                else:
+                    coordinator.apply(record)
+            yield
+        rest = history.finish()
+        while records := list(islice(rest, _LOAD_RECORDS)):
+            coordinator.apply_all(records)
+            yield
 
     def _notice(self, notes: list[Note]) -> None:
         self.figures.notice(notes)

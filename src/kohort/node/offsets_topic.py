@@ -1,14 +1,9 @@
-"""`__consumer_offsets` as the coordinator's memory: where records are kept and read back."""
+"""`__consumer_offsets` as the coordinator's memory: where records are kept."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from kohort.coordinator.partitioner import partition_of
-from kohort.coordinator.recordcodec import (
-    Skipped,
-    decode_record,
-    encode_offsets,
-    encode_pair,
-)
+from kohort.coordinator.recordcodec import encode_offsets, encode_pair
 from kohort.coordinator.records import OffsetCommitted, Record, TransactionEnded
 from kohort.log.errors import Refused, StorageError
 from kohort.log.partition import PartitionLog
@@ -22,11 +17,8 @@ from kohort.wire.batch import (
     NewRecord,
     encode,
     encode_moment,
-    iter_records,
     seal_moment,
-    split,
 )
-from kohort.wire.control import MarkerType, find_marker
 
 
 class OffsetsTopic:
@@ -114,22 +106,3 @@ def _encode_batch(records: list[Record], now: Millis) -> bytes:
             producer_epoch=producer[1],
         )
     )
-
-
-def read_back(chunk: bytes) -> Iterator[Record | Skipped]:
-    """The records in a run of batches, written by us or by Apache Kafka."""
-    for position, header in split(chunk):
-        records = iter_records(chunk, position, check_crc=False)
-        if header.is_control:
-            for record in records:
-                marker = find_marker(record)
-                if marker is not None:
-                    yield TransactionEnded(
-                        producer_id=header.producer_id,
-                        is_commit=marker.type is MarkerType.COMMIT,
-                    )
-            continue
-        producer_id = header.producer_id if header.is_transactional else None
-        epoch = header.producer_epoch if header.is_transactional else None
-        for record in records:
-            yield decode_record(record.key, record.value, producer_id, epoch)

@@ -54,6 +54,9 @@ class Record:
     headers: tuple[Header, ...] = ()
 
 
+_make_record: Final = types.maker(Record)
+
+
 def encode_records(
     records: Iterable[tuple[int, NewRecord | Record]], *, base_timestamp: int
 ) -> bytes:
@@ -165,7 +168,7 @@ def read_records(  # noqa: C901 - one straight line, since a call for every numb
             if pos != end or offset > offset_max or odd & 1:
                 _reject()
             at, time = Offset(base_offset + (offset >> 1)), Millis(timestamp)
-            yield Record(offset=at, timestamp=time, key=key, value=value, headers=headers)
+            yield _make_record(at, time, key, value, headers)
     except (IndexError, ValueError):
         field, position, reason = _find_fault(body, start, header.last_offset_delta)
         field = f"records[{index}].{field}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kohort.coordinator.machine import Coordinator
 from kohort.coordinator.recordcodec import Skipped
 from kohort.node.broker import Broker
-from kohort.node.offsets_topic import read_back
+from kohort.node.history import read_back
 from kohort.sim.checkers.violation import Violation
 from kohort.sim.machine import Death
 from kohort.sim.node import Process
