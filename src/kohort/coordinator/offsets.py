@@ -196,14 +196,21 @@ def fetch(turn: Turn, group: Group | None, command: FetchOffsets) -> None:
     """What the group has committed; a group nobody knows has committed nothing."""
     if group is not None and ANSWERS[Question.FETCH][group.roster.state] is Answer.NOTHING:
         group = None
-    if command.topics is None:
-        found = [] if group is None else [_fetched(group, kept, command) for kept in group.offsets]
-    else:
+    if command.topics is not None:
         found = [
             _fetch_one(group, topic.topic, topic.topic_id, partition, command)
             for topic in command.topics
             for partition in topic.partitions
         ]
+    elif group is None:
+        found = []
+    elif command.require_stable and group.offsets.pending:
+        found = [
+            _fetch_one(group, kept.topic, ZERO_UUID, kept.partition, command)
+            for kept in group.offsets
+        ]
+    else:
+        found = [_fetched(kept, ZERO_UUID) for kept in group.offsets]
     turn.reply(
         OffsetsFetched(ticket=command.ticket, group_id=command.group_id, offsets=tuple(found))
     )
@@ -219,22 +226,23 @@ def _fetch_one(
     kept = group.offsets.find(topic, partition)
     if kept is None or _is_another_topic(kept.topic_id, topic_id):
         return _nothing(topic, topic_id, partition)
-    return _fetched(group, kept, command, topic_id)
+    return _fetched(kept, topic_id)
 
 
-def _fetched(
-    group: Group, kept: OffsetCommitted, command: FetchOffsets, topic_id: Uuid = ZERO_UUID
-) -> FetchedOffset:
-    if command.require_stable and group.offsets.has_pending(kept.topic, kept.partition):
-        return _nothing(kept.topic, topic_id, kept.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    return FetchedOffset(
-        topic=kept.topic,
-        partition=kept.partition,
-        offset=kept.offset,
-        leader_epoch=kept.leader_epoch,
-        metadata=kept.metadata,
-        topic_id=topic_id,
+def _fetched(kept: OffsetCommitted, topic_id: Uuid) -> FetchedOffset:
+    return _make_fetched(
+        kept.topic,
+        kept.partition,
+        kept.offset,
+        kept.leader_epoch,
+        kept.metadata,
+        _NO_ERROR,
+        topic_id,
     )
+
+
+_make_fetched: Final = maker(FetchedOffset)
+_NO_ERROR: Final = ErrorCode.NONE
 
 
 def _nothing(

@@ -7,11 +7,11 @@ from typing import Final
 
 from kohort.coordinator.commands import FetchOffsets, TopicPartitions
 from kohort.coordinator.replies import FetchedOffset, OffsetsFetched, Refused, Reply
+from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
 from kohort.node.gathering import gather
 from kohort.node.request import Request
-from kohort.node.topics import find_epoch_fault
-from kohort.types import ZERO_UUID, ErrorCode, Millis, Offset, Topic, Uuid
+from kohort.types import ZERO_UUID, ErrorCode, Millis, Offset, Topic, Uuid, maker
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -114,26 +114,23 @@ def _topics(
 def _topic(
     name: Topic, topic_id: Uuid, offsets: Iterable[FetchedOffset]
 ) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=topic_id,
-        partitions=tuple(
-            OffsetFetchResponsePartitions(
-                partition_index=each.partition,
-                committed_offset=each.offset,
-                committed_leader_epoch=_known_epoch(each.leader_epoch),
-                metadata=each.metadata,
-                error_code=each.error,
-            )
-            for each in offsets
-        ),
-    )
-
-
-def _known_epoch(leader_epoch: int) -> int:
     # DEVIATION: Kafka tells any epoch that was committed. One that no leader here has had came from
     # another Kafka with the offset, and a Java consumer would wait for such a leader for ever.
-    return _NO_EPOCH if find_epoch_fault(leader_epoch) else leader_epoch
+    partitions = [
+        _make_partition(
+            each.partition,
+            each.offset,
+            each.leader_epoch if each.leader_epoch <= LEADER_EPOCH else _NO_EPOCH,
+            each.metadata,
+            each.error,
+        )
+        for each in offsets
+    ]
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=tuple(partitions))
+
+
+_make_partition: Final = maker(OffsetFetchResponsePartitions)
+"""All offsets of a thousand groups are told in one answer."""
 
 
 def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
