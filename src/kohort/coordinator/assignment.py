@@ -3,6 +3,8 @@
 Until the record is kept nobody hears of it, and if it cannot be kept the group starts over.
 """
 
+from typing import Final
+
 from kohort.coordinator import rebalance
 from kohort.coordinator.commands import MemberAssignment, SyncGroup
 from kohort.coordinator.group import Group, Member, Roster
@@ -13,7 +15,7 @@ from kohort.coordinator.replies import Synced
 from kohort.coordinator.states import GroupState
 from kohort.coordinator.story import Cause
 from kohort.coordinator.turn import Turn
-from kohort.types import ErrorCode, MemberId
+from kohort.types import ErrorCode, MemberId, maker
 
 
 def park_sync(turn: Turn, group: Group, member: Member, command: SyncGroup) -> None:
@@ -58,17 +60,17 @@ def _promise_assignment(
     turn.note(rebalance.changed(turn, group, GroupState.STABLE))
     if roster.story is not None:
         turn.note(roster.story.end(group.group_id, roster, Ending.STABLE, turn.now, got=given))
+    protocol_type, protocol = roster.protocol_type, roster.protocol
     for member in roster.members.values():
         if member.sync_ticket is not None:
-            turn.reply(
-                Synced(
-                    ticket=member.sync_ticket,
-                    protocol_type=roster.protocol_type,
-                    protocol=roster.protocol,
-                    assignment=given.get(member.member_id, b""),
-                )
-            )
+            share = given.get(member.member_id, b"")
+            turn.reply(_make_synced(member.sync_ticket, protocol_type, protocol, share))
             rebalance.rearm_session(turn, group, member)
+
+
+# Every rebalance makes as many of these as there are members.
+_make_synced: Final = maker(Synced)
+_make_formed: Final = maker(FormedMember)
 
 
 def formed_generation(group: Group, assignments: dict[MemberId, bytes]) -> GenerationFormed:
@@ -81,8 +83,10 @@ def formed_generation(group: Group, assignments: dict[MemberId, bytes]) -> Gener
         leader=roster.leader,
         state_since_ms=roster.state_since_ms,
         members=tuple(
-            formed_member(member, roster.protocol, assignments.get(member.member_id, b""))
-            for member in roster.members.values()
+            [
+                formed_member(member, roster.protocol, assignments.get(member.member_id, b""))
+                for member in roster.members.values()
+            ]
         ),
     )
 
@@ -102,15 +106,15 @@ def with_member_replaced(
 
 
 def formed_member(member: Member, protocol: str | None, assignment: bytes) -> FormedMember:
-    return FormedMember(
-        member_id=member.member_id,
-        instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        session_timeout_ms=member.session_timeout_ms,
-        subscription=member.metadata(protocol),
-        assignment=assignment,
+    return _make_formed(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.session_timeout_ms,
+        member.metadata(protocol),
+        assignment,
     )
 
 

@@ -44,6 +44,7 @@ class Member:
     join_ticket: Ticket | None = None
     sync_ticket: Ticket | None = None
     is_new: bool = False
+    _party: Party | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def is_excused(self) -> bool:
@@ -52,15 +53,21 @@ class Member:
 
     @property
     def party(self) -> Party:
-        return Party(
-            member_id=self.member_id,
-            instance_id=self.instance_id,
-            client_id=self.client_id,
-            client_host=self.client_host,
-        )
+        # It stays the same for good, and every rebalance tells of it.
+        if self._party is None:
+            self._party = Party(
+                member_id=self.member_id,
+                instance_id=self.instance_id,
+                client_id=self.client_id,
+                client_host=self.client_host,
+            )
+        return self._party
 
     def metadata(self, protocol: str | None) -> bytes:
-        return next((p.metadata for p in self.protocols if p.name == protocol), b"")
+        for each in self.protocols:
+            if each.name == protocol:
+                return each.metadata
+        return b""
 
 
 @dataclass(slots=True)
@@ -128,6 +135,8 @@ class Roster:
         """Most votes among the protocols all offer; a tie goes to the first member's order."""
         everyone = len(self.members)
         candidates = {name for name, offers in self.support.items() if offers == everyone}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes: dict[str, int] = {}
         first = next(iter(self.members.values()))
         for protocol in first.protocols:

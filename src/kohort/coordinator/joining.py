@@ -126,11 +126,13 @@ def _join_with_known_id(turn: Turn, group: Group, command: JoinGroup) -> None:
         turn.refuse(command.ticket, fault, command.member_id)
         return
     member = roster.members[command.member_id]
+    answer = ANSWERS[Question.JOIN_KNOWN][roster.state]
+    if answer is Answer.PARK:
+        _rejoin(turn, group, member, command, Trigger.SUBSCRIPTION_CHANGED)
+        return
     is_changed = member.protocols != command.protocols
     is_leader = roster.leader == member.member_id
-    match ANSWERS[Question.JOIN_KNOWN][roster.state]:
-        case Answer.PARK:
-            _rejoin(turn, group, member, command, Trigger.SUBSCRIPTION_CHANGED)
+    match answer:
         case Answer.REBALANCE_IF_LEADER if is_leader:
             _rejoin(turn, group, member, command, Trigger.LEADER_REJOINED)
         case Answer.REBALANCE_IF_LEADER | Answer.REBALANCE_IF_CHANGED if is_changed:
@@ -146,7 +148,8 @@ def _join_with_known_id(turn: Turn, group: Group, command: JoinGroup) -> None:
 
 def _rejoin(turn: Turn, group: Group, member: Member, command: JoinGroup, trigger: Trigger) -> None:
     roster = group.roster
-    roster.update_protocols(member, command.protocols)
+    if member.protocols != command.protocols:
+        roster.update_protocols(member, command.protocols)
     member.rebalance_timeout_ms = command.rebalance_timeout_ms
     member.session_timeout_ms = command.session_timeout_ms
     repeated = roster.park_join(member, command.ticket)
@@ -160,6 +163,9 @@ def _rejoin(turn: Turn, group: Group, member: Member, command: JoinGroup, trigge
 def _rebalance(
     turn: Turn, group: Group, member: Member, trigger: Trigger, command: JoinGroup
 ) -> None:
+    if group.roster.state is GroupState.PREPARING_REBALANCE:
+        rebalance.recheck(turn, group)  # of all that join, one begins it
+        return
     cause = Cause(trigger=trigger, culprit=member.party, client_reason=command.reason)
     rebalance.begin_or_recheck(turn, group, cause)
 

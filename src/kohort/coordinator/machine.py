@@ -163,14 +163,14 @@ class Coordinator:
         match command:
             case Heartbeat():
                 membership.heartbeat(turn, groups.get(command.group_id), command)
-            case CommitOffsets():
-                offsets.commit(turn, groups.get(command.group_id), command)
-            case FetchOffsets():
-                offsets.fetch(turn, groups.get(command.group_id), command)
             case JoinGroup():
                 self._join(turn, command)
             case SyncGroup():
                 membership.sync(turn, groups.get(command.group_id), command)
+            case CommitOffsets():
+                offsets.commit(turn, groups.get(command.group_id), command)
+            case FetchOffsets():
+                offsets.fetch(turn, groups.get(command.group_id), command)
             case LeaveGroup():
                 membership.leave(turn, groups.get(command.group_id), command)
             case CommitTransactionOffsets():

@@ -4,6 +4,8 @@ Whatever depends on a record being kept is only promised here, in the outcome; i
 record is applied.
 """
 
+from typing import Final
+
 from kohort.coordinator.group import Group, Member, Roster
 from kohort.coordinator.notes import (
     Departure,
@@ -21,7 +23,7 @@ from kohort.coordinator.replies import Joined, JoinedMember
 from kohort.coordinator.states import LEGAL, GroupState
 from kohort.coordinator.story import Cause, Story
 from kohort.coordinator.turn import Turn
-from kohort.types import ErrorCode, Generation, MemberId
+from kohort.types import ErrorCode, Generation, MemberId, maker
 
 # The join phase
 
@@ -153,13 +155,14 @@ def answer_join(turn: Turn, group: Group, member: Member) -> None:
         return
     is_leader = roster.leader == member.member_id
     turn.reply(
-        Joined(
-            ticket=ticket,
-            member_id=member.member_id,
-            generation=roster.generation,
-            protocol_type=roster.protocol_type,
-            protocol=roster.protocol,
-            leader=roster.leader or MemberId(""),
+        _make_joined(
+            ticket,
+            member.member_id,
+            roster.generation,
+            roster.protocol_type,
+            roster.protocol,
+            roster.leader or MemberId(""),
+            skip_assignment=False,
             members=listed_members(roster) if is_leader else (),
         )
     )
@@ -169,14 +172,14 @@ def listed_members(
     roster: Roster, old: Member | None = None, new: Member | None = None
 ) -> tuple[JoinedMember, ...]:
     """What the leader is told of everyone; `new` stands in for `old` where one takes its place."""
-    return tuple(
-        JoinedMember(
-            member_id=member.member_id,
-            instance_id=member.instance_id,
-            metadata=member.metadata(roster.protocol),
-        )
-        for member in (new if m is old and new else m for m in roster.members.values())
-    )
+    members = [new if m is old and new else m for m in roster.members.values()]
+    protocol = roster.protocol
+    return tuple([_make_listed(m.member_id, m.instance_id, m.metadata(protocol)) for m in members])
+
+
+# Every rebalance makes as many of these as there are members.
+_make_joined: Final = maker(Joined)
+_make_listed: Final = maker(JoinedMember)
 
 
 def _promise_empty(turn: Turn, group: Group, ended_by: JoinEnd) -> None:

@@ -57,6 +57,7 @@ _KEYS_REMEMBERED: Final = 16_384
 _OffsetKey: Final = stored.OffsetCommitKey
 
 _make_offset: Final = maker(OffsetCommitted)
+_make_stored_member: Final = maker(stored.MemberMetadata)
 
 
 KeptRecord: TypeAlias = GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved
@@ -167,7 +168,8 @@ def find_subscribed_topics(metadata: Iterable[bytes]) -> frozenset[Topic] | None
     read = decoder(Subscription, 0)
     topics: set[Topic] = set()
     try:
-        for each in metadata:
+        # Most members of a group say the same, byte for byte.
+        for each in set(metadata):
             subscription, _ = read(each, _VERSION_SIZE)
             topics.update(subscription.topics)
     except MalformedMessage:
@@ -216,26 +218,26 @@ def _encode_offset(record: OffsetCommitted) -> bytes:
 
 
 def _encode_generation(record: GenerationFormed) -> bytes:
-    members = tuple(
-        stored.MemberMetadata(
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout=member.rebalance_timeout_ms,
-            session_timeout=member.session_timeout_ms,
-            subscription=member.subscription,
-            assignment=member.assignment,
+    members = [
+        _make_stored_member(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout_ms,
+            member.session_timeout_ms,
+            member.subscription,
+            member.assignment,
         )
         for member in record.members
-    )
+    ]
     content = stored.GroupMetadataValue(
         protocol_type=record.protocol_type,
         generation=record.generation,
         protocol=record.protocol,
         leader=record.leader,
         current_state_timestamp=record.state_since_ms,
-        members=members,
+        members=tuple(members),
     )
     return stored.encode_value(content, 3)
 

@@ -4,7 +4,7 @@ Soft state: a restart forgets it, and the next rebalance begins a new one.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.coordinator.notes import (
     Ending,
@@ -16,7 +16,7 @@ from kohort.coordinator.notes import (
     Trigger,
 )
 from kohort.coordinator.states import GroupState
-from kohort.types import Generation, GroupId, MemberId, Millis, value
+from kohort.types import Generation, GroupId, MemberId, Millis, maker, value
 
 if TYPE_CHECKING:
     from kohort.coordinator.group import Roster
@@ -96,13 +96,17 @@ class Story:
 
     def _participant(self, party: Party, got: dict[MemberId, bytes]) -> Participant:
         member_id = party.member_id
-        return Participant(
-            party=party,
-            join_took_ms=_took(self.started_ms, self.joined_ms.get(member_id)),
-            sync_took_ms=_took(self.join_ended_ms, self.synced_ms.get(member_id)),
-            had=self.had.get(member_id, b""),
-            got=got.get(member_id, b""),
+        return _make_participant(
+            party,
+            _took(self.started_ms, self.joined_ms.get(member_id)),
+            _took(self.join_ended_ms, self.synced_ms.get(member_id)),
+            self.had.get(member_id, b""),
+            got.get(member_id, b""),
         )
+
+
+_make_participant: Final = maker(Participant)
+"""Every rebalance makes as many as there are members."""
 
 
 def _took(start: Millis | None, end: Millis | None) -> Millis | None:

@@ -9,9 +9,10 @@ from kohort.coordinator.notes import Note
 from kohort.coordinator.outcome import TimerKey, TimerKind, make_outcome
 from kohort.coordinator.records import Record
 from kohort.coordinator.replies import Refused, Reply
-from kohort.types import ErrorCode, GroupId, MemberId, Millis
+from kohort.types import ErrorCode, GroupId, MemberId, Millis, maker
 
 _new: Final = tuple.__new__
+_make_refused: Final = maker(Refused)
 
 
 class Turn:
@@ -29,7 +30,7 @@ class Turn:
         self.outcome.replies.append(reply)
 
     def refuse(self, ticket: Ticket, error: ErrorCode, member_id: MemberId = NO_MEMBER) -> None:
-        self.outcome.replies.append(Refused(ticket=ticket, error=error, member_id=member_id))
+        self.outcome.replies.append(_make_refused(ticket, error, member_id))
 
     def arm(
         self, kind: TimerKind, group_id: GroupId, delay_ms: int, member_id: MemberId = NO_MEMBER

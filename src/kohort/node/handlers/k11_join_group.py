@@ -1,17 +1,20 @@
 """JoinGroup: becomes a command whose ticket may stay parked for the whole join phase."""
 
-from typing import Any
+from typing import Any, Final
 
-from kohort.coordinator.commands import JoinGroup, Protocol
+from kohort.coordinator.commands import NO_MEMBER, JoinGroup, Protocol
 from kohort.coordinator.replies import Joined, Refused
 from kohort.node.broker import Broker
 from kohort.node.request import Request
-from kohort.types import ErrorCode, MemberId, Millis
+from kohort.types import ErrorCode, MemberId, Millis, maker
 from kohort.wire.api.k11_join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
+
+_make_protocol: Final = maker(Protocol)
+_make_member: Final = maker(JoinGroupResponseMember)
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
@@ -19,11 +22,13 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
     # An instance may have an empty name, and is one all the same.
     instance_id = body.group_instance_id
     name = request.client_id if instance_id is None else instance_id
+    is_new = body.member_id == NO_MEMBER
     command = JoinGroup(
         ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, request.version))),
         group_id=body.group_id,
         member_id=body.member_id,
-        fresh_member_id=MemberId(f"{name}-{broker.fresh_uuid()}"),
+        # Who has an id already needs no other.
+        fresh_member_id=MemberId(f"{name}-{broker.fresh_uuid()}") if is_new else NO_MEMBER,
         instance_id=body.group_instance_id,
         client_id=request.client_id,
         client_host=request.client_host,
@@ -33,7 +38,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
             body.rebalance_timeout_ms if request.version >= 1 else body.session_timeout_ms
         ),
         protocol_type=body.protocol_type,
-        protocols=tuple(Protocol(name=p.name, metadata=p.metadata) for p in body.protocols),
+        protocols=tuple([_make_protocol(each.name, each.metadata) for each in body.protocols]),
         reason=body.reason,
         knows_member_id_required=request.version >= 4,
         knows_skip_assignment=request.version >= 9,
@@ -59,12 +64,10 @@ def _respond(reply: Any, version: int) -> JoinGroupResponse:
                 skip_assignment=reply.skip_assignment,
                 member_id=reply.member_id,
                 members=tuple(
-                    JoinGroupResponseMember(
-                        member_id=member.member_id,
-                        group_instance_id=member.instance_id,
-                        metadata=member.metadata,
-                    )
-                    for member in reply.members
+                    [
+                        _make_member(member.member_id, member.instance_id, member.metadata)
+                        for member in reply.members
+                    ]
                 ),
             )
         case _:

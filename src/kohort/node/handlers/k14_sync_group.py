@@ -1,11 +1,15 @@
 """SyncGroup: parked until the leader's assignment is kept, or answered from what stands."""
 
+from typing import Final
+
 from kohort.coordinator.commands import MemberAssignment, SyncGroup
 from kohort.coordinator.replies import Refused, Reply, Synced
 from kohort.node.broker import Broker
 from kohort.node.request import Request
-from kohort.types import ErrorCode, Millis
+from kohort.types import ErrorCode, Millis, maker
 from kohort.wire.api.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+
+_make_assignment: Final = maker(MemberAssignment)
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
@@ -23,8 +27,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
         protocol_type=body.protocol_type,
         protocol=body.protocol_name,
         assignments=tuple(
-            MemberAssignment(member_id=each.member_id, assignment=each.assignment)
-            for each in body.assignments
+            [_make_assignment(each.member_id, each.assignment) for each in body.assignments]
         ),
     )
     broker.groups.submit(command, now)
