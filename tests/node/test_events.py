@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from kohort.coordinator.notes import (
     RebalanceStarted,
 )
 from kohort.log.osdisk import OsDisk
-from kohort.node.broker import Address
+from kohort.node.broker import Address, Broker
 from kohort.node.config import Settings
 from kohort.node.events import EventsTopic, batches, json_of, records_of
 from kohort.node.events_example import play
@@ -34,8 +34,9 @@ from kohort.types import GroupId, MemberId, Offset, Partition, Topic
 from kohort.wire.batch import NewRecord, split
 from tests.log.disks import FullDisk
 from tests.node import calling
-from tests.node.asking import Scene, values_in
+from tests.node.asking import Scene, fetch_request, values_in
 from tests.node.grouping import AT_ONCE, commit, join_alone, leave, share
+from tests.node.serving import Served
 
 NOTES = play()
 A_MONTH_MS = 30 * 24 * 60 * 60_000
@@ -197,12 +198,13 @@ def test_records_share_batches_as_far_as_these_may_grow() -> None:
 class Writer:
     """The topic on a scene, and what becomes of it."""
 
-    def __init__(self, scene: Scene, **settings: str) -> None:
+    def __init__(self, scene: Scene, turns: "Turns | None" = None, **settings: str) -> None:
         self.scene = scene
         self.appended: Counter[Topic] = Counter()
         self.lost = 0
         chosen = Settings({name.replace("_", "."): text for name, text in settings.items()})
-        self.topic = EventsTopic(scene.broker.topics, chosen, self._append, self._lose)
+        call_soon = turns.call_soon if turns is not None else None
+        self.topic = EventsTopic(scene.broker.topics, chosen, self._append, self._lose, call_soon)
 
     def _append(self, topic: Topic, partition: Partition, size: int) -> None:
         assert (partition, size > 0) == (0, True)
@@ -279,6 +281,101 @@ def test_a_full_disk_costs_the_event_and_nothing_else(tmp_path: Path, *, is_made
 
     assert writer.lost == 2
     assert events[-1]["event"] == "rebalance-started"
+
+
+# When it is written
+
+
+class Turns:
+    """Stands for the loop: what is to be done soon is done when the test says so."""
+
+    def __init__(self) -> None:
+        self._soon: list[Callable[[], None]] = []
+
+    def call_soon(self, then: Callable[[], None]) -> None:
+        self._soon.append(then)
+
+    def end(self) -> None:
+        soon, self._soon = self._soon, []
+        for then in soon:
+            then()
+
+
+def test_what_is_noted_in_one_turn_is_one_batch_at_its_end(scene: Scene) -> None:
+    turns = Turns()
+    writer = Writer(scene, turns=turns)
+
+    for note in NOTES[:3]:
+        writer.topic.note([note])
+    assert writer.appended == {}
+    turns.end()
+    writer.topic.note(NOTES[3:6])
+    turns.end()
+
+    assert writer.events == [event_of(note) for note in NOTES[:6]]
+    assert writer.appended == {EVENTS: 2}
+
+
+def test_where_there_are_no_turns_a_note_is_written_at_once(scene: Scene) -> None:
+    writer = Writer(scene)
+
+    writer.topic.note(NOTES[:1])
+
+    assert writer.events == [event_of(NOTES[0])]
+
+
+def test_more_than_may_wait_is_written_before_the_turn_ends(scene: Scene) -> None:
+    writer = Writer(scene, turns=Turns())
+
+    for _ in range(2_500):
+        writer.topic.note(NOTES[:1])
+
+    assert writer.appended == {EVENTS: 2}
+
+
+@pytest.fixture
+def unturned(scene: Scene) -> Scene:
+    """A group that has rebalanced, in a turn that does not end."""
+    topics = scene.broker.topics
+    scene.broker = Broker(Settings(AT_ONCE), topics, None, call_soon=Turns().call_soon)
+    for _ in scene.broker.load_groups(lambda: scene.now):
+        pass
+    join_alone(scene, "g")
+    assert topics.find(EVENTS) is None
+    return scene
+
+
+def kinds_in(scene: Scene) -> list[str]:
+    records = scene.fetch(name=EVENTS).records
+    return [json.loads(value)["event"] for value in values_in(records)]
+
+
+def test_what_was_noted_is_written_before_a_sync(unturned: Scene) -> None:
+    unsynced = unturned.broker.take_unsynced()
+
+    assert kinds_in(unturned)[-1] == "rebalance-ended"
+    assert len(unsynced) > 1
+
+
+def test_a_node_that_stops_in_good_order_loses_nothing_that_was_noted(unturned: Scene) -> None:
+    unturned.broker.shut_down(unturned.now)
+
+    assert kinds_in(unturned)[-2:] == ["rebalance-ended", "state-changed"]
+
+
+def test_what_a_member_was_told_of_is_among_the_events_when_the_node_is_killed(
+    tmp_path: Path,
+) -> None:
+    settings = {**AT_ONCE, "kohort.durability": "fsync"}
+    with Served(tmp_path, settings) as served, calling.Caller(served.address) as caller:
+        calling.join_alone(caller, "readers")
+        served.kill()
+
+    with Served(tmp_path, settings) as served, calling.Caller(served.address) as caller:
+        fetched = caller.ask(fetch_request(0, EVENTS), 12)
+        records = fetched.responses[0].partitions[0].records
+
+    assert json.loads(values_in(records)[-1])["event"] == "rebalance-ended"
 
 
 # The whole way

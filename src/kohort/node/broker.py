@@ -14,9 +14,10 @@ from kohort.coordinator.machine import Coordinator, Phase
 from kohort.coordinator.notes import Note
 from kohort.coordinator.recordcodec import Skipped
 from kohort.log.partition import PartitionLog
+from kohort.log.unsynced import Unsynced
 from kohort.node import journal
 from kohort.node.config import Settings
-from kohort.node.events import EventsTopic
+from kohort.node.events import CallSoon, EventsTopic
 from kohort.node.fetches import Fetches
 from kohort.node.history import History
 from kohort.node.metrics import Figures
@@ -49,7 +50,9 @@ class Broker:
         syncer: Syncer | None,
         *,
         fresh_uuid: Callable[[], UUID] = uuid4,
+        call_soon: CallSoon | None = None,
     ) -> None:
+        """With `call_soon`, what happens in one turn of the loop is noted together."""
         self.settings = settings
         self.fresh_uuid = fresh_uuid
         self.topics = topics
@@ -61,7 +64,9 @@ class Broker:
         self.fetches = Fetches(topics)
         coordinator = Coordinator(settings.limits())
         self.figures = Figures(settings["kohort.metrics.groups.max"], coordinator.groups)
-        self._events = EventsTopic(topics, settings, self.fetches.appended, self.figures.lose)
+        self._events = EventsTopic(
+            topics, settings, self.fetches.appended, self.figures.lose, call_soon
+        )
         keeper = OffsetsTopic(
             topics.offsets_partitions, syncer, self.fetches.appended, self.figures.kept
         )
@@ -101,10 +106,16 @@ class Broker:
 
     def _notice(self, notes: list[Note]) -> None:
         self.figures.notice(notes)
-        self._events.write(notes)
+        self._events.note(notes)
+
+    def take_unsynced(self) -> tuple[Unsynced, ...]:
+        """What a sync is to make safe: all that was written, and what was noted along with it."""
+        self._events.write_noted()
+        return self.topics.catalog.take_unsynced()
 
     def shut_down(self, now: Millis) -> None:
         self.groups.submit(Shutdown(), now)
+        self._events.write_noted()
         self.fetches.answer_all()
 
     # Waking

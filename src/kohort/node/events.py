@@ -2,6 +2,9 @@
 
 One record per note, keyed by group; a note too large for one record becomes several. The fields
 are those of the notes, and events_table says what each means. Losing an event never stops a group.
+
+What is noted in one turn of the loop is written at its end, in one batch: before anybody who was
+told of it can ask, and before a sync that those who are to be told wait for.
 """
 
 import dataclasses
@@ -30,6 +33,11 @@ _ASSIGNMENTS_REMEMBERED: Final = 1024
 
 _SAMPLE_ITEMS: Final = 100
 
+_NOTES_MAX: Final = 1_000
+"""That wait for the end of a turn; protects memory where very much happens in one."""
+
+CallSoon = Callable[[Callable[[], None]], object]
+
 _RECORD_BYTES: Final = 32
 """What a record needs at most beside its key and value."""
 
@@ -54,11 +62,34 @@ class EventsTopic:
         settings: Settings,
         on_append: OnAppend,
         on_loss: Callable[[int], None],
+        call_soon: CallSoon | None = None,
     ) -> None:
+        """`call_soon` has something done at the end of this turn; without it, all is at once."""
         self._topics = topics
         self._on_append = on_append
         self._on_loss = on_loss
+        self._call_soon = call_soon
         self._is_enabled: bool = settings["kohort.events.enable"]
+        self._noted: list[Note] = []
+        self._is_called = False
+
+    def note(self, notes: list[Note]) -> None:
+        """To be written with whatever else is noted in this turn."""
+        self._noted += notes
+        if self._call_soon is None or len(self._noted) >= _NOTES_MAX:
+            self.write_noted()
+        elif not self._is_called:
+            self._is_called = True
+            self._call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._is_called = False
+        self.write_noted()
+
+    def write_noted(self) -> None:
+        notes, self._noted = self._noted, []
+        if notes:
+            self.write(notes)
 
     def write(self, notes: list[Note]) -> None:
         if not self._is_enabled:
@@ -96,6 +127,9 @@ class EventsTopic:
 def records_of(note: Note, bytes_max: int) -> list[NewRecord]:
     """One record, or the parts of it that fit into batches of this size; none if none would."""
     room = bytes_max - HEADER_BYTES
+    if not _LISTS[type(note)]:
+        whole = _record(note, {})
+        return [whole] if _size(whole) <= room else []
     longest = max((len(getattr(note, name)) for name in _LISTS[type(note)]), default=0)
     count = _guess_count(note, longest, room)
     while True:
@@ -169,8 +203,7 @@ def json_of(note: Note, place: dict[str, int] | None = None) -> bytes:
     elif isinstance(note, CommitRefused | NotKept):
         event["error"] = note.error.name
     is_readable = isinstance(note, RebalanceEnded) and note.protocol_type == _CONSUMER
-    spell = _spell_readable if is_readable else _spell
-    return json.dumps(event, separators=(",", ":"), default=spell).encode()
+    return (_write_readable if is_readable else _write)(event).encode()
 
 
 def _fields(thing: object) -> dict[str, Any]:
@@ -188,6 +221,10 @@ def _spell(thing: object) -> Any:
 def _spell_readable(thing: object) -> Any:
     """A consumer's assignment is spelled out."""
     return _topics(thing) if isinstance(thing, bytes) else _fields(thing)
+
+
+_write: Final = json.JSONEncoder(separators=(",", ":"), default=_spell).encode
+_write_readable: Final = json.JSONEncoder(separators=(",", ":"), default=_spell_readable).encode
 
 
 @lru_cache(maxsize=_ASSIGNMENTS_REMEMBERED)

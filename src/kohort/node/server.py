@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError
 from kohort.log.limits import Limits as LogLimits
+from kohort.log.unsynced import Unsynced
 from kohort.node import dispatch, journal
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import SystemClock
@@ -89,9 +90,10 @@ class Server:
         self._catalog = catalog
         syncer = None
         if self._settings.is_fsync:
-            syncer = Syncer(catalog.take_unsynced, self._call_soon, self._fail)
+            syncer = Syncer(self._take_unsynced, self._call_soon, self._fail)
         self._syncer = syncer
-        self.broker = Broker(self._settings, Topics(catalog, self._settings), syncer)
+        topics = Topics(catalog, self._settings)
+        self.broker = Broker(self._settings, topics, syncer, call_soon=self._loop.call_soon)
         room = memoryview(bytearray(ROOM_BYTES))
         try:
             self._listener = await self._loop.create_server(
@@ -253,6 +255,9 @@ class Server:
         self._loop.call_later(self._settings["connections.max.idle.ms"] / 1000, self._close_idle)
 
     # Threads
+
+    def _take_unsynced(self) -> tuple[Unsynced, ...]:
+        return self.broker.take_unsynced()
 
     def _call_soon(self, then: Callable[[], None]) -> object:
         return self._loop.call_soon_threadsafe(then)

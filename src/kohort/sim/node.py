@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError, StorageError
+from kohort.log.unsynced import Unsynced
 from kohort.node import dispatch
 from kohort.node.broker import Address, Broker
 from kohort.node.config import Settings
@@ -211,9 +212,15 @@ class Process:
         self.syncer: Syncer | None = None
         if settings.is_fsync:
             executor = SyncThread(self, machine.platters, machine.sync_duration)
-            self.syncer = Syncer(catalog.take_unsynced, self._call_soon, self._fail, executor)
+            self.syncer = Syncer(self._take_unsynced, self._call_soon, self._fail, executor)
         topics = Topics(catalog, settings, machine.fresh_topic_id)
-        self.broker = Broker(settings, topics, self.syncer, fresh_uuid=machine.fresh_uuid)
+        self.broker = Broker(
+            settings,
+            topics,
+            self.syncer,
+            fresh_uuid=machine.fresh_uuid,
+            call_soon=self._call_soon,
+        )
         self.broker.address = Address(host=HOST, port=PORT)
         self._load(self.broker.load_groups(self._clock.now))
         self.later(self._housekeeping_ms * MS, self._keep_house)
@@ -275,6 +282,9 @@ class Process:
             self._arm()
         else:
             self.later(self._machine.load_duration(), lambda: self._load(steps))
+
+    def _take_unsynced(self) -> tuple[Unsynced, ...]:
+        return self.broker.take_unsynced()
 
     def _fail(self, error: BaseException) -> None:
         self._machine.failed(self, error)
