@@ -29,7 +29,7 @@ from kohort.coordinator.replies import (
     PartitionResult,
     TransactionClosed,
 )
-from kohort.coordinator.states import ANSWERS, DEAD, EMPTY, Answer, GroupState, Question
+from kohort.coordinator.states import ANSWERS, DEAD, EMPTY, STABLE, Answer, GroupState, Question
 from kohort.coordinator.turn import Turn
 from kohort.types import (
     ZERO_UUID,
@@ -326,7 +326,7 @@ def forget_topic(turn: Turn, group: Group, deleted: DeletedTopic) -> None:
 def expire(turn: Turn, groups: Iterable[Group]) -> None:
     """Let go of offsets nobody has needed for the retention time, and of groups left with none."""
     for group in groups:
-        gone = [kept for kept in group.offsets if _is_expired(turn, group, kept)]
+        gone = [kept for kept in _unheld(group) if _is_expired(turn, group, kept)]
         for kept in gone:
             turn.keep(
                 OffsetRemoved(group_id=group.group_id, topic=kept.topic, partition=kept.partition)
@@ -339,9 +339,10 @@ def expire(turn: Turn, groups: Iterable[Group]) -> None:
                     partitions=tuple((kept.topic, kept.partition) for kept in gone),
                 )
             )
+        if group.roster.state is not EMPTY or group.offsets.pending:
+            continue
         kept_count = sum(len(partitions) for partitions in group.offsets.committed.values())
-        is_bare = len(gone) == kept_count and not group.offsets.pending
-        if is_bare and group.roster.state is GroupState.EMPTY:
+        if len(gone) == kept_count:
             remove_group(turn, group, is_expired=True)
 
 
@@ -352,23 +353,32 @@ def remove_group(turn: Turn, group: Group, *, is_expired: bool) -> None:
     turn.note(GroupDeleted(at=turn.now, group_id=group.group_id, is_expired=is_expired))
 
 
+def _unheld(group: Group) -> Iterable[OffsetCommitted]:
+    """What nobody holds on to, so that it is a matter of time. Of living groups there are many
+    and of such offsets few, so these are found by their topics."""
+    roster = group.roster
+    if roster.protocol_type is None or roster.state is EMPTY:
+        return group.offsets
+    subscribed = roster.subscribed_topics
+    if roster.state is not STABLE or subscribed is None:
+        return ()
+    return [
+        kept
+        for topic, partitions in group.offsets.committed.items()
+        if topic not in subscribed
+        for kept in partitions.values()
+    ]
+
+
 def _is_expired(turn: Turn, group: Group, kept: OffsetCommitted) -> bool:
     roster = group.roster
     if group.offsets.has_pending(kept.topic, kept.partition):
         return False
-    if roster.protocol_type is None:  # a simple group: nothing but the commit tells of its use
-        since = kept.commit_ms
-    elif roster.state is GroupState.EMPTY:
-        # A group kept before Kafka stored the time of its state has only its commits to go by.
-        since = roster.state_since_ms if roster.state_since_ms >= 0 else kept.commit_ms
-    elif (
-        roster.state is GroupState.STABLE
-        and roster.subscribed_topics is not None
-        and kept.topic not in roster.subscribed_topics
-    ):
-        since = kept.commit_ms
-    else:
-        return False
     if kept.expire_ms is not None:
         return turn.now >= kept.expire_ms
+    # Of a simple group, and of a topic that nobody reads, nothing but the commit tells of its use.
+    # A group kept before Kafka stored the time of its state has only its commits to go by as well.
+    since = kept.commit_ms
+    if roster.protocol_type is not None and roster.state is EMPTY and roster.state_since_ms >= 0:
+        since = roster.state_since_ms
     return turn.now - since >= turn.limits.offsets_retention_ms
