@@ -80,6 +80,10 @@ PROTOCOLS: Final = (
 )
 
 
+Plan = tuple[int, int, Callable[[], None]]
+"""When, in which order, and what."""
+
+
 class World:
     """A coordinator, its timers, and what is going to happen."""
 
@@ -90,15 +94,30 @@ class World:
         self.groups: dict[GroupId, list[Member]] = {}
         self.runtime = Runtime(Coordinator(), self, self._on_notes)
         self.runtime.resume(self.now)
-        self._plans: list[tuple[int, int, Callable[[], None]]] = []
         self._planned = 0
+        # By the second: one heap of all that a day will bring would cost more than the day.
+        self._second = -1
+        self._plans: list[Plan] = []
+        self._later: dict[int, list[Plan]] = {}
 
     def plan(self, delay_ms: int, action: Callable[[], None]) -> None:
         self._planned += 1
-        heapq.heappush(self._plans, (self.now + delay_ms, self._planned, action))
+        at = self.now + delay_ms
+        second = at // SECOND
+        if second <= self._second:
+            heapq.heappush(self._plans, (at, self._planned, action))
+        else:
+            self._later.setdefault(second, []).append((at, self._planned, action))
 
     def run(self, until: int) -> None:
-        while self._plans and self._plans[0][0] <= until:
+        for second in range(until // SECOND):
+            self._second = second
+            self._plans = self._later.pop(second, [])
+            heapq.heapify(self._plans)
+            self._run_second()
+
+    def _run_second(self) -> None:
+        while self._plans:
             due = self.runtime.next_deadline()
             if due is not None and due <= self._plans[0][0]:
                 self.now = Millis(max(self.now, due))
@@ -149,6 +168,8 @@ class Member:
         self._member_id = NO_MEMBER
         self._generation = Generation(-1)
         self._is_at_work = False
+        self._beats = self._commits = _nothing
+        self._beat: Heartbeat | None = None
 
     def live(self) -> None:
         """From its first join on, until it leaves or crashes."""
@@ -156,8 +177,10 @@ class Member:
         self._member_id = NO_MEMBER
         self._is_at_work = False
         self._join()
-        self._keep_beating(self._life)
-        self._keep_committing(self._life)
+        self._beats = partial(self._keep_beating, self._life)
+        self._commits = partial(self._keep_committing, self._life)
+        self._beats()
+        self._commits()
 
     def crash(self) -> None:
         self._life += 1
@@ -180,26 +203,28 @@ class Member:
             return
         world = self._world
         world.asked["heartbeat"] += 1
-        command = Heartbeat(
-            ticket=Ticket(0),
-            group_id=self._group_id,
-            member_id=self._member_id,
-            generation=self._generation,
-        )
-        reply = world.runtime.answer_at_once(command, world.now)
+        if self._beat is None:
+            # As a connection has it: the same until the generation ends.
+            self._beat = Heartbeat(
+                ticket=Ticket(0),
+                group_id=self._group_id,
+                member_id=self._member_id,
+                generation=self._generation,
+            )
+        reply = world.runtime.answer_at_once(self._beat, world.now)
         if not isinstance(reply, HeartbeatHeard):
             self._on_refused(reply)
 
     def _keep_beating(self, life: int) -> None:
         if life == self._life:
             self.beat()
-            self._world.plan(BEAT_MS, partial(self._keep_beating, life))
+            self._world.plan(BEAT_MS, self._beats)
 
     def _keep_committing(self, life: int) -> None:
         if life == self._life:
             if self._is_at_work:
                 self._world.ask("commit", self._commit, _ignore)
-            self._world.plan(COMMIT_MS, partial(self._keep_committing, life))
+            self._world.plan(COMMIT_MS, self._commits)
 
     def _commit(self, ticket: Ticket) -> CommitOffsets:
         offset = OffsetToCommit(
@@ -239,6 +264,7 @@ class Member:
             self._on_refused(reply)
             return
         self._generation = reply.generation
+        self._beat = None
         shares = tuple(
             MemberAssignment(member_id=each.member_id, assignment=bytes(60))
             for each in reply.members
@@ -282,6 +308,10 @@ class Member:
                 action()
 
         self._world.plan(LATENCY_MS, arrive)
+
+
+def _nothing() -> None:
+    """Who does not live has no habits."""
 
 
 def _ignore(reply: Reply) -> None:
