@@ -14,7 +14,14 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, get_origin
 
-from kohort.coordinator.notes import CommitRefused, Note, NotKept, OffsetsExpired, RebalanceEnded
+from kohort.coordinator.notes import (
+    CommitRefused,
+    Note,
+    NotKept,
+    OffsetsExpired,
+    Participant,
+    RebalanceEnded,
+)
 from kohort.log.errors import Refused, StorageError
 from kohort.node import journal
 from kohort.node.config import Settings
@@ -220,11 +227,34 @@ def _spell(thing: object) -> Any:
 
 def _spell_readable(thing: object) -> Any:
     """A consumer's assignment is spelled out."""
-    return _topics(thing) if isinstance(thing, bytes) else _fields(thing)
+    if isinstance(thing, bytes):
+        return _topics(thing)
+    return _participant(thing) if isinstance(thing, Participant) else _fields(thing)
 
 
-_write: Final = json.JSONEncoder(separators=(",", ":"), default=_spell).encode
-_write_readable: Final = json.JSONEncoder(separators=(",", ":"), default=_spell_readable).encode
+def _participant(each: Participant) -> dict[str, Any]:
+    """As its fields say, without asking them: a large rebalance has thousands."""
+    party = each.party
+    had = _topics(each.had)
+    return {
+        "party": {
+            "member_id": party.member_id,
+            "instance_id": party.instance_id,
+            "client_id": party.client_id,
+            "client_host": party.client_host,
+        },
+        "join_took_ms": each.join_took_ms,
+        "sync_took_ms": each.sync_took_ms,
+        "had": had,
+        "got": had if each.got == each.had else _topics(each.got),
+    }
+
+
+# Notes are trees, so nobody need look for circles.
+_write: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_spell).encode
+_write_readable: Final = json.JSONEncoder(
+    separators=(",", ":"), check_circular=False, default=_spell_readable
+).encode
 
 
 @lru_cache(maxsize=_ASSIGNMENTS_REMEMBERED)

@@ -72,6 +72,7 @@ class Fetches:
         self._waiting: dict[int, _Waiting] = {}
         self._by_partition: dict[tuple[Topic, Partition], dict[int, None]] = {}
         self._timers: Timers[int] = Timers()
+        self.next_deadline = self._timers.next_deadline
         self._last_number = 0
 
     def __len__(self) -> int:
@@ -117,9 +118,6 @@ class Fetches:
 
     def answer_all(self) -> None:
         self._answer(list(self._waiting))
-
-    def next_deadline(self) -> Millis | None:
-        return self._timers.next_deadline()
 
     def fire_due(self, now: Millis) -> None:
         self._answer(self._timers.take_due(now))

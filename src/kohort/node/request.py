@@ -22,12 +22,13 @@ class Known(Protocol):
 
 
 class Ready:
-    """An answer without an error, encoded once; only the question's number is still put in."""
+    """An answer that is given often, encoded once; only the question's number is still put in."""
 
-    __slots__ = ("rest", "start")
+    __slots__ = ("error", "rest", "start")
 
     def __init__(self, response: object, version: int) -> None:
         payload = encode_response(response, version, 0)
+        self.error = FINDERS[type(response)](response)
         self.start = payload[:4]
         self.rest = payload[8:]
 
@@ -107,6 +108,7 @@ class Request:
 
     def answer_ready(self, ready: Ready) -> None:
         number = self.number or _NUMBER.pack(self.header.correlation_id)
+        self.error = ready.error
         self._finish(ready.start + number + ready.rest)
 
     def answer_encoded(self, payload: bytes) -> None:

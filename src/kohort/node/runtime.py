@@ -56,6 +56,7 @@ class Runtime:
         self._keeper = keeper
         self._on_notes = on_notes
         self._timers: Timers[TimerKey] = Timers()
+        self.next_deadline = self._timers.next_deadline
         self._open: dict[Ticket, Deliver] = {}
         self._next_ticket = 0
         self._held = 0
@@ -100,9 +101,6 @@ class Runtime:
 
     def resume(self, now: Millis) -> None:
         self._release(self.coordinator.resume(now))
-
-    def next_deadline(self) -> Millis | None:
-        return self._timers.next_deadline()
 
     def fire_due(self, now: Millis) -> None:
         due = deque(self._timers.take_due(now))

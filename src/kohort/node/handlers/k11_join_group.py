@@ -19,29 +19,30 @@ _make_member: Final = maker(JoinGroupResponseMember)
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
     body: JoinGroupRequest = request.body
+    version, client_id = request.version, request.client_id
     # An instance may have an empty name, and is one all the same.
     instance_id = body.group_instance_id
-    name = request.client_id if instance_id is None else instance_id
+    name = client_id if instance_id is None else instance_id
     is_new = body.member_id == NO_MEMBER
     command = JoinGroup(
-        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, request.version))),
+        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, version))),
         group_id=body.group_id,
         member_id=body.member_id,
         # Who has an id already needs no other.
         fresh_member_id=MemberId(f"{name}-{broker.fresh_uuid()}") if is_new else NO_MEMBER,
         instance_id=body.group_instance_id,
-        client_id=request.client_id,
+        client_id=client_id,
         client_host=request.client_host,
         session_timeout_ms=body.session_timeout_ms,
         # Version 0 knows one timeout for both.
         rebalance_timeout_ms=(
-            body.rebalance_timeout_ms if request.version >= 1 else body.session_timeout_ms
+            body.rebalance_timeout_ms if version >= 1 else body.session_timeout_ms
         ),
         protocol_type=body.protocol_type,
         protocols=tuple([_make_protocol(each.name, each.metadata) for each in body.protocols]),
         reason=body.reason,
-        knows_member_id_required=request.version >= 4,
-        knows_skip_assignment=request.version >= 9,
+        knows_member_id_required=version >= 4,
+        knows_skip_assignment=version >= 9,
     )
     broker.groups.submit(command, now)
 

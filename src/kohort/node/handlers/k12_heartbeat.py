@@ -7,7 +7,7 @@ from kohort.coordinator.commands import Heartbeat, Ticket
 from kohort.coordinator.replies import Refused
 from kohort.node.broker import Broker
 from kohort.node.request import Ready, Request
-from kohort.types import Millis
+from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 
 _NO_TICKET: Final = Ticket(0)
@@ -19,10 +19,11 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
     if command is None:
         command = request.memo = _command(request.body)
     reply = broker.groups.answer_at_once(command, now)
+    version = request.header.request_api_version
     if isinstance(reply, Refused):
-        request.answer(HeartbeatResponse(error_code=reply.error))
+        request.answer_ready(_refused(version, reply.error))
     else:
-        request.answer_ready(_heard(request.header.request_api_version))
+        request.answer_ready(_heard(version))
 
 
 def _command(body: HeartbeatRequest) -> Heartbeat:
@@ -38,3 +39,8 @@ def _command(body: HeartbeatRequest) -> Heartbeat:
 @cache
 def _heard(version: int) -> Ready:
     return Ready(HeartbeatResponse(), version)
+
+
+@cache
+def _refused(version: int, error: ErrorCode) -> Ready:
+    return Ready(HeartbeatResponse(error_code=error), version)
