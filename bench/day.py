@@ -3,7 +3,9 @@
 No sockets and no disk: the node's runtime, its timers and the coordinator, and scripted members.
 Every group starts, commits all day, is deployed anew once, member by member, and some of its
 members crash. What a command costs, the scripted world included, is held against a day of fewer
-groups: a ratio that stays low says that the cost does not grow with the groups.
+groups: a ratio that stays low says that the cost does not grow with the groups. It grows a little
+even so: a hundred groups live in the processor's caches, and ten thousand in memory. The very same
+heartbeat takes three times as long where nothing that it touches was touched a moment ago.
 """
 
 import gc
