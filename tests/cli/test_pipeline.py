@@ -23,6 +23,7 @@ from tests.pipeline.ingesting import (
     numbered,
     places_in,
 )
+from tests.pipeline.quick import spark_words
 from tests.waiting import pause, wait_until
 
 PATIENCE_S = 180
@@ -48,7 +49,16 @@ class Ingest:
         words = words_for(broker, topic, self.group, target)
         with self._said.open("wb") as stdout, self._journal.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kohort", "pipeline", "ingest", *words, *more],
+                [
+                    sys.executable,
+                    "-m",
+                    "kohort",
+                    "pipeline",
+                    "ingest",
+                    *words,
+                    *spark_words(),
+                    *more,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

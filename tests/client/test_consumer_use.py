@@ -2,7 +2,9 @@
 
 import gc
 import logging
+import random
 import re
+import socket
 import threading
 from collections.abc import Callable, Collection
 from typing import Any
@@ -54,6 +56,19 @@ def test_wrong_use_is_refused_with_a_sentence(cluster: Cluster, name: str) -> No
 
     with cluster.consumer() as consumer, pytest.raises(WrongUse, match=complaint):
         use(consumer)
+
+
+def test_pythons_own_dice_are_not_rolled_while_nobody_answers() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        before = random.getstate()
+
+        with kohort.Consumer(bootstrap_servers=address, reconnect_backoff_ms=10) as consumer:
+            consumer.assign([SOMEWHERE])
+            consumer.poll(200)
+
+    assert random.getstate() == before
 
 
 def test_topics_and_partitions_are_not_mixed(cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import kohort
 from tests.apache.cluster import Kafka
 from tests.client.clusters import SETTINGS, Cluster
+from tests.pipeline.quick import QUICK
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +29,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(directory / "local"))
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
-        # Queries here are tiny: to compile them takes longer than to run them as they are.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        .config(map=dict(QUICK))
         .getOrCreate()
     )
     yield session

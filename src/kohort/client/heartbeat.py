@@ -4,9 +4,9 @@ It owns the network. Everything else is the agent's, which both threads use unde
 program's puts something in and waits for the condition, this one carries requests and answers.
 """
 
-import random
 import threading
 import time
+from random import Random
 from typing import Final
 
 from kohort.client.agent import Agent
@@ -40,8 +40,10 @@ class Heartbeat:
     def __init__(self, options: Options) -> None:
         self._started_ns = time.time_ns() - time.monotonic_ns()
         self._condition = threading.Condition()
-        self._agent = Agent(options, random.random)
-        self._network = Network(options, random.random, self._agent.cluster.addresses)
+        # Dice of our own: a program that seeds Python's is not to find them rolled by a thread.
+        dice = Random()  # noqa: S311  # for pauses between attempts, not for secrets
+        self._agent = Agent(options, dice.random)
+        self._network = Network(options, dice.random, self._agent.cluster.addresses)
         self._locked = Locked(self)
         self._sleeps_until = _NEVER
         self._news = 0

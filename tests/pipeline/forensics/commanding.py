@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from kohort.corpus.making import Plan, make
 from kohort.pipeline.forensics import tables
 from kohort.pipeline.forensics.store import Store
+from tests.pipeline.quick import spark_words
 
 PATIENCE_S = 600
 """A Spark takes ten seconds to start, and minutes on a busy machine."""
@@ -27,7 +28,7 @@ class Ended:
 def forensics(*words: str) -> Ended:
     """How the command ended, what it said, and what it said of its progress or its failure."""
     ended = subprocess.run(
-        [sys.executable, "-m", "kohort", "pipeline", "forensics", *words],
+        [sys.executable, "-m", "kohort", "pipeline", "forensics", *words, *spark_words()],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

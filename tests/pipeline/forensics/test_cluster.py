@@ -5,18 +5,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.pipeline.forensics.commanding import forensics, make_corpus, triggers_in
+from tests.pipeline.quick import spark_words
 from tests.pipeline.standalone import SMALL, standalone_cluster
 
 
 def test_a_log_is_explained_on_a_standalone_cluster(spark: SparkSession, tmp_path: Path) -> None:
     corpus, target = make_corpus(tmp_path / "corpus", "crash-loop", "steady"), tmp_path / "tables"
-    settings = [f"{name}={text}" for name, text in SMALL.items()]
 
     with standalone_cluster(tmp_path / "spark-cluster") as url:
-        ended = forensics(
-            *(*corpus.words, "--to", f"{target}", "--master", url),
-            *(word for each in settings for word in ("--spark", each)),
-        )
+        ended = forensics(*corpus.words, "--to", f"{target}", "--master", url, *spark_words(SMALL))
         workers = list((tmp_path / "spark-cluster").glob("*/*/app-*/*"))
 
     assert ended.code == 0, ended.journal
