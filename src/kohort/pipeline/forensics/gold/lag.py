@@ -11,14 +11,12 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.silver.commits import REMOVED
 from kohort.pipeline.forensics.silver.conforming import conform
 
 _PLACE = ("group_id", "topic", "partition")
 
 _BY_LOOKS = ("log_end", "lag_records", "lag_seconds")
-
-_REMOVED = "-9223372036854775807L"
-"""An offset that is none. Spark keeps plain numbers at a lower price than nulls that count."""
 
 
 def build(*, commits: DataFrame, ends: DataFrame) -> DataFrame:
@@ -38,7 +36,7 @@ def build(*, commits: DataFrame, ends: DataFrame) -> DataFrame:
 def _in_records(commits: DataFrame, ends: DataFrame) -> DataFrame:
     looks = commits.select(*_PLACE).distinct().join(ends, ["topic", "partition"])
     told = commits.selectExpr(
-        *_PLACE, "at", "log_offset", f"if(is_removed, {_REMOVED}, committed) AS committed"
+        *_PLACE, "at", "log_offset", f"if(is_removed, {REMOVED}, committed) AS committed"
     )
     moments = told.unionByName(looks.select(*_PLACE, "at", "log_end"), allowMissingColumns=True)
     # A look at the same time comes first: its end is what the commit is measured by.
@@ -51,8 +49,8 @@ def _in_records(commits: DataFrame, ends: DataFrame) -> DataFrame:
             }
         )
         # Before the first commit, and after a removal, there is no offset to look at.
-        .where(f"log_offset IS NOT NULL OR committed != {_REMOVED}")
-        .withColumn("committed", sql.expr(f"nullif(committed, {_REMOVED})"))
+        .where(f"log_offset IS NOT NULL OR committed != {REMOVED}")
+        .withColumn("committed", sql.expr(f"nullif(committed, {REMOVED})"))
         .withColumn("lag_records", sql.expr("log_end - committed"))
         .withColumn("lag_records", sql.expr("if(lag_records < 0, 0L, lag_records)"))
     )

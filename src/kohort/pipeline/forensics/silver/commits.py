@@ -29,8 +29,8 @@ _NOBODY: Final = ""
 _NONE: Final = -1
 """How a generation says that nobody has a partition, and that there is no generation any more."""
 
-_REMOVED: Final = "-9223372036854775807L"
-"""How a commit says that there is no offset any more."""
+REMOVED: Final = "-9223372036854775807L"
+"""How a commit says that there is no offset any more: Spark keeps nulls that count at a price."""
 
 _DECODED: Final = ", ".join(
     f"{each.name} {each.type}" for each in COMMITS.columns if each.name in DECODED.names
@@ -59,7 +59,7 @@ def _read(story: DataFrame) -> DataFrame:
         "owner": sql.col("owner"),
         "generation": sql.col("generation"),
         "offset_before": sql.when(is_commit, sql.col("log_offset")),
-        "committed_before": sql.when(is_commit, sql.expr(f"coalesce(committed, {_REMOVED})")),
+        "committed_before": sql.when(is_commit, sql.expr(f"coalesce(committed, {REMOVED})")),
     }
     return (
         story.withColumn("place", sql.xxhash64(*_PARTITION))
@@ -70,7 +70,7 @@ def _read(story: DataFrame) -> DataFrame:
             }
         )
         .where(is_commit & sql.expr("NOT (offset_before <=> log_offset)"))
-        .withColumn("step", sql.expr(f"committed - nullif(committed_before, {_REMOVED})"))
+        .withColumn("step", sql.expr(f"committed - nullif(committed_before, {REMOVED})"))
         .withColumn("owner", sql.expr(f"nullif(owner, '{_NOBODY}')"))
         .withColumn("generation", sql.expr(f"nullif(generation, {_NONE})"))
     )
