@@ -43,7 +43,7 @@ from kohort.coordinator.replies import (
     Reply,
     Synced,
 )
-from kohort.node.runtime import Runtime
+from kohort.node.runtime import Keeper, Runtime
 from kohort.types import (
     ErrorCode,
     Generation,
@@ -86,7 +86,7 @@ Plan = tuple[int, int, Callable[[], None]]
 """When, in which order, and what."""
 
 
-class World:
+class World(Keeper):
     """A coordinator, its timers, and what is going to happen."""
 
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ What a request costs here is the node's own Python and nothing else.
 """
 
 import asyncio
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,9 @@ class Unplugged(asyncio.Transport):
         self._clock = SystemClock()
         now = self._clock.now
         self._catalog, _ = Catalog.open(directory, now(), settings.topic_defaults())
-        self._broker = Broker(settings, Topics(self._catalog, settings), None)
+        self._soon: list[Callable[[], None]] = []
+        topics = Topics(self._catalog, settings)
+        self._broker = Broker(settings, topics, None, call_soon=self._soon.append)
         for _ in self._broker.load_groups(now):
             pass
         self._written: Any = b""
@@ -44,7 +47,7 @@ class Unplugged(asyncio.Transport):
     def ask(self, body: object, version: int) -> Any:
         api_key = schema_of(type(body)).api_key
         assert api_key is not None
-        self._connection.data_received(encode_request(body, version, 1, "bench"))
+        self._receive(encode_request(body, version, 1, "bench"))
         # A join without a delay is answered as soon as somebody looks at the clock.
         self._broker.fire_due(Millis(self._clock.now() + 1))
         return decode_response(self._written[4:], api_key, version)[1]
@@ -52,8 +55,14 @@ class Unplugged(asyncio.Transport):
     def repeat(self, frames: list[bytes]) -> Any:
         """A call that asks the next of these frames, over and over."""
         source = cycle(frames)
-        ask = self._connection.data_received
+        ask = self._receive
         return lambda: ask(next(source))
+
+    def _receive(self, frame: bytes) -> None:
+        """One turn of the loop that is not here."""
+        self._connection.data_received(frame)
+        while self._soon:
+            self._soon.pop()()
 
     def close(self) -> None:
         self._catalog.close(self._clock.now())

@@ -289,7 +289,7 @@ def forget_topics(words: Words) -> commands.ForgetTopics:
 # Records to load
 
 
-def record(line: str) -> records.Record:
+def record(line: str) -> records.OneRecord:
     words = Words.of(line)
     kind = words.next()
     found = _RECORDS[kind](words)
@@ -360,7 +360,7 @@ def _txn_ended(words: Words) -> records.TransactionEnded:
     )
 
 
-_RECORDS: dict[str, Callable[[Words], records.Record]] = {
+_RECORDS: dict[str, Callable[[Words], records.OneRecord]] = {
     "formed": _formed,
     "group-removed": lambda words: records.GroupRemoved(group_id=GroupId(words.next())),
     "offset": _kept_offset,

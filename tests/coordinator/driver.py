@@ -4,6 +4,7 @@ It keeps every record, sets and fires timers, and remembers which tickets are st
 is rebuilding the machine from the records and resuming it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kohort.coordinator.commands import Command, TimerFired
@@ -11,7 +12,7 @@ from kohort.coordinator.limits import Limits
 from kohort.coordinator.machine import Coordinator
 from kohort.coordinator.notes import Note
 from kohort.coordinator.outcome import Outcome, TimerKey
-from kohort.coordinator.records import Record
+from kohort.coordinator.records import OneRecord, one_by_one
 from kohort.coordinator.replies import Reply
 from kohort.types import ErrorCode, Millis
 
@@ -20,7 +21,7 @@ from kohort.types import ErrorCode, Millis
 class Driver:
     limits: Limits = field(default_factory=Limits)
     now: Millis = Millis(0)
-    records: list[Record] = field(default_factory=list)
+    records: list[OneRecord] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     timers: dict[TimerKey, Millis] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Driver:
         return outcome
 
     def _carry_out(self, outcome: Outcome) -> None:
-        self.records += outcome.records
+        self.records += one_by_one(outcome.records)
         self.replies += outcome.replies
         self.notes += outcome.notes
         for key, deadline in outcome.timers.items():
@@ -75,7 +76,7 @@ class Driver:
                 self.timers[key] = deadline
 
 
-def rebuilt(records: list[Record], limits: Limits | None = None) -> Coordinator:
+def rebuilt(records: Sequence[OneRecord], limits: Limits | None = None) -> Coordinator:
     machine = Coordinator(limits)
     machine.start()
     for record in records:

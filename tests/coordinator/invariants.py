@@ -36,7 +36,7 @@ from kohort.coordinator.records import (
     GroupRemoved,
     OffsetCommitted,
     OffsetRemoved,
-    Record,
+    OneRecord,
     TransactionEnded,
 )
 from kohort.coordinator.replies import Joined, Refused, Reply
@@ -263,7 +263,7 @@ def repeated_answers(replies: Iterable[Reply]) -> Offences:
             yield f"ticket {ticket} was answered {count} times"
 
 
-def generations_gone_back(records: Iterable[Record]) -> Offences:
+def generations_gone_back(records: Iterable[OneRecord]) -> Offences:
     """The kept generation of a group only grows, until the group is removed."""
     reached: dict[GroupId, Generation] = {}
     for record in records:
@@ -340,7 +340,7 @@ def broken_stories(notes: Iterable[Note]) -> Offences:
 # The log
 
 
-def through_bytes(record: Record) -> Record:
+def through_bytes(record: OneRecord) -> OneRecord:
     """The record as it comes back from the log; markers of transactions are not ours to write."""
     if isinstance(record, TransactionEnded):
         return record
@@ -350,7 +350,7 @@ def through_bytes(record: Record) -> Record:
         read = decode_record(encoded.key, encoded.value, *producer)
     else:
         read = decode_record(encoded.key, encoded.value)
-    assert isinstance(read, Record), read
+    assert isinstance(read, OneRecord), read
     return read
 
 
@@ -362,7 +362,7 @@ def differences(machine: Coordinator, loaded: Coordinator) -> Offences:
             yield f"{group_id}: {ours.get(group_id)} here, {theirs.get(group_id)} from the records"
 
 
-def wrong_offsets(machine: Coordinator, records: Sequence[Record]) -> Offences:
+def wrong_offsets(machine: Coordinator, records: Sequence[OneRecord]) -> Offences:
     """What is committed is the last record of each partition that counts, whatever came between."""
     expected = {
         _place(record): record
@@ -375,7 +375,7 @@ def wrong_offsets(machine: Coordinator, records: Sequence[Record]) -> Offences:
             yield f"{place} is {found.get(place)}, should be {expected.get(place)}"
 
 
-def _counts(record: OffsetCommitted, later: Sequence[Record]) -> bool:
+def _counts(record: OffsetCommitted, later: Sequence[OneRecord]) -> bool:
     """Not removed since, and in no transaction or in one that was committed."""
     if any(isinstance(each, OffsetRemoved) and _place(each) == _place(record) for each in later):
         return False

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kohort.coordinator.limits import Limits
 from kohort.coordinator.recordcodec import Skipped, decode_record
-from kohort.coordinator.records import Record, TransactionEnded
+from kohort.coordinator.records import OneRecord, TransactionEnded
 from kohort.types import (
     Generation,
     InstanceId,
@@ -99,7 +99,7 @@ def loaded(*log: Stored | TransactionEnded, limits: Limits | None = None) -> Sce
     return Scene(driver)
 
 
-def _decoded(log: Iterable[Stored | TransactionEnded]) -> Iterable[Record]:
+def _decoded(log: Iterable[Stored | TransactionEnded]) -> Iterable[OneRecord]:
     for each in log:
         if isinstance(each, TransactionEnded):
             yield each

@@ -32,7 +32,7 @@ def tell(outcome: Outcome, now: Millis, name_of: NameOf) -> list[str]:
         if not isinstance(note, notes.StateChanged):
             lines += _note(note)
     lines += [f"state {_group(each.group_id)} {each.before} -> {each.after}" for each in changes]
-    lines += [f"record {tell_record(record)}" for record in outcome.records]
+    lines += [f"record {tell_record(record)}" for record in records.one_by_one(outcome.records)]
     for reply in outcome.replies:
         lines += _reply(reply, name_of)
     lines += [_timer(key, outcome.timers[key]) for key in sorted(outcome.timers)]
@@ -163,7 +163,7 @@ def _part(each: notes.Participant) -> str:
 # Records
 
 
-def tell_record(record: records.Record) -> str:
+def tell_record(record: records.OneRecord) -> str:
     match record:
         case records.GenerationFormed():
             return _words(

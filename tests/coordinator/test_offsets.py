@@ -10,7 +10,9 @@ from kohort.coordinator.commands import (
     DeleteGroups,
     DeleteOffsets,
     EndTransaction,
+    OffsetColumns,
     OffsetToCommit,
+    Places,
     Request,
     Ticket,
     TopicPartitions,
@@ -18,7 +20,18 @@ from kohort.coordinator.commands import (
 from kohort.coordinator.notes import NotKept
 from kohort.coordinator.records import OffsetCommitted
 from kohort.coordinator.replies import CommitAnswered, Refused
-from kohort.types import ErrorCode, GroupId, Offset, Partition, ProducerEpoch, ProducerId, Topic
+from kohort.types import (
+    ZERO_UUID,
+    ErrorCode,
+    GroupId,
+    Millis,
+    Offset,
+    Partition,
+    ProducerEpoch,
+    ProducerId,
+    Topic,
+    Uuid,
+)
 from tests.coordinator.scene import GROUP, TOPIC, Scene
 
 SHOWS = (
@@ -103,6 +116,32 @@ def test_metadata_may_be_as_long_as_4096_units_of_java(
     assert result.error is error
     kept = [each.metadata for each in asked.outcome.records if isinstance(each, OffsetCommitted)]
     assert kept == ([metadata or ""] if error is ErrorCode.NONE else [])
+
+
+@pytest.mark.parametrize("retention_ms", [None, Millis(1_000)])
+@pytest.mark.parametrize("topics", [(TOPIC, TOPIC), (TOPIC, Topic("u"))])
+@pytest.mark.parametrize("has_pending", [False, True])
+def test_offsets_told_by_columns_are_kept_as_those_told_one_by_one(
+    topics: tuple[Topic, ...], retention_ms: Millis | None, *, has_pending: bool
+) -> None:
+    columns = OffsetColumns(
+        places=Places(topics, (Partition(0), Partition(1)), (Uuid(b"i" * 16), ZERO_UUID)),
+        offsets=(Offset(43), Offset(44)),
+        leader_epochs=(-1, 5),
+    )
+
+    def kept_and_told(offsets: OffsetColumns | tuple[OffsetToCommit, ...]) -> object:
+        scene = Scene()
+        if has_pending:
+            scene.ask(commit_in_transaction)
+        asked = scene.ask(
+            lambda ticket: CommitOffsets(
+                ticket=ticket, group_id=OTHER, offsets=offsets, retention_ms=retention_ms
+            )
+        )
+        return scene.driver.machine.hard_state(), asked.told(CommitAnswered).results
+
+    assert kept_and_told(columns) == kept_and_told(tuple(columns))
 
 
 @pytest.mark.parametrize(

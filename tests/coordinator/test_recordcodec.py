@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.coordinator.commands import OffsetColumns, Places
 from kohort.coordinator.recordcodec import (
     Encoded,
     Skipped,
     decode_record,
+    encode_columns,
     encode_offsets,
     encode_pair,
     encode_record,
@@ -27,6 +29,7 @@ from kohort.coordinator.records import (
     GroupRemoved,
     OffsetCommitted,
     OffsetRemoved,
+    OffsetsCommitted,
     TransactionEnded,
 )
 from kohort.types import (
@@ -151,6 +154,35 @@ def test_plain_offsets_have_the_same_bytes_together_as_one_by_one(
 
     assert together is not None
     assert seal_moment(together, len(records), Millis(77)) == encode_moment(pairs, Millis(77))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["t", "u", "topic" * 30]).map(Topic),
+            st.integers(0, 200).map(Partition),
+            st.integers(-(2**63), 2**63 - 1).map(Offset),
+            st.integers(-(2**31), 2**31 - 1),
+            st.sampled_from([ZERO_UUID, Uuid(bytes(range(16)))]),
+        ),
+        min_size=1,
+        max_size=80,
+    )
+)
+def test_offsets_told_by_columns_have_the_same_bytes_as_one_by_one(
+    offsets: list[tuple[Topic, Partition, Offset, int, Uuid]],
+) -> None:
+    topics, partitions, numbers, epochs, topic_ids = zip(*offsets, strict=True)
+    columns = OffsetColumns(
+        places=Places(topics, partitions, topic_ids), offsets=numbers, leader_epochs=epochs
+    )
+    for group_id in (GroupId("g"), GroupId("another group" * 20)):
+        committed = OffsetsCommitted(group_id=group_id, columns=columns, commit_ms=Millis(77))
+        pairs = [encode_pair(record) for record in committed]
+
+        together = encode_columns(committed)
+
+        assert seal_moment(together, len(columns), Millis(77)) == encode_moment(pairs, Millis(77))
 
 
 @pytest.mark.parametrize(

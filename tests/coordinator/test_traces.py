@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kohort.coordinator.recordcodec import decode_record, encode_record
-from kohort.coordinator.records import OffsetCommitted, Record, TransactionEnded
+from kohort.coordinator.records import OffsetCommitted, OneRecord, TransactionEnded
 from kohort.types import ZERO_UUID
 from tests.coordinator.driver import rebuilt
 from tests.coordinator.tracing import FOLDER, Player, read
@@ -57,7 +57,7 @@ def test_trace_is_short_and_named_by_its_sentence(path: Path) -> None:
     assert len(trace.text.splitlines()) <= LINES_MAX
 
 
-def _through_bytes(record: Record) -> Record:
+def _through_bytes(record: OneRecord) -> OneRecord:
     if isinstance(record, TransactionEnded):
         return record
     encoded = encode_record(record)
@@ -69,7 +69,7 @@ def _through_bytes(record: Record) -> Record:
     return decoded
 
 
-def _as_stored(record: Record) -> Record:
+def _as_stored(record: OneRecord) -> OneRecord:
     """The one version of the value that can hold an expiry can hold neither epoch nor topic id."""
     if isinstance(record, OffsetCommitted) and record.expire_ms is not None:
         return replace(record, leader_epoch=-1, topic_id=ZERO_UUID)

@@ -8,13 +8,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kohort.log.errors import RecordsRefused, Refused
-from kohort.log.partition import Appended
+from kohort.log.partition import Appended, Made, PartitionLog
 from kohort.types import ErrorCode, Millis, Offset
-from kohort.wire.batch import Codec, NewBatch, Record, TimestampType, decode, encode, peek
+from kohort.wire.batch import (
+    Codec,
+    NewBatch,
+    Record,
+    TimestampType,
+    assign_offset,
+    decode,
+    encode,
+    peek,
+)
 from kohort.wire.batch_header import checksum
 from tests.log.disks import ForgetfulDisk
 from tests.log.logs import (
     NOW,
+    TOPIC,
     headers_of,
     marker_batch,
     new_batch,
@@ -58,6 +68,65 @@ def test_what_goes_in_comes_out(batches: list[NewBatch]) -> None:
             for record in decode(data).records
         ]
         assert [(r.offset, r.key, r.value, r.timestamp) for r in records] == expected
+
+
+def made_for(log: PartitionLog, counts: list[int], size: int) -> list[Made]:
+    """Batches of this node's own, for the place behind the log's end."""
+    made, next_offset = [], log.end_offset
+    for number, count in enumerate(counts):
+        data = bytearray(numbered_batch(number, records=count, size=size))
+        assign_offset(data, base_offset=next_offset, partition_leader_epoch=0)
+        made.append(Made(bytes(data), count, peek(data).max_timestamp))
+        next_offset = Offset(next_offset + count)
+    return made
+
+
+@given(
+    runs=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=9), min_size=1, max_size=4),
+    size=st.integers(0, 300),
+    segment_bytes=st.sampled_from(["1500", "5000", "100000"]),
+    timestamp_type=st.sampled_from(["CreateTime", "LogAppendTime"]),
+)
+@settings(max_examples=40)
+def test_batches_in_one_write_leave_what_as_many_writes_would(
+    runs: list[list[int]], size: int, segment_bytes: str, timestamp_type: str
+) -> None:
+    configs = {
+        "internal.segment.bytes": segment_bytes,
+        "index.interval.bytes": "200",
+        "message.timestamp.type": timestamp_type,
+    }
+    disks = ForgetfulDisk(), ForgetfulDisk()
+    with opened(disks[0], configs) as together, opened(disks[1], configs) as apart:
+        for counts in runs:
+            batches = made_for(together, counts, size)
+
+            faults = together.append_made(batches, NOW)
+
+            assert [*faults] == [None] * len(counts)
+            for batch in batches:
+                apart.append_own(batch.data, NOW)
+        assert read_all(together) == read_all(apart)
+        assert together.find_latest_time() == apart.find_latest_time()
+    files = [
+        {name: disk.open(f"{TOPIC}-0/{name}").size() for name in disk.list(f"{TOPIC}-0")}
+        for disk in disks
+    ]
+    assert files[0] == files[1]
+
+
+def test_a_batch_that_is_too_large_keeps_only_itself_out_of_a_write(tmp_path: Path) -> None:
+    with opened(tmp_path, {"max.message.bytes": "600"}) as log:
+        small, _, last = made_for(log, [1, 1, 1], 20)
+        (large,) = made_for(log, [1], 800)
+
+        faults = log.append_made([small, large, last], NOW)
+
+        first, refused, third = faults
+        assert (first, third) == (None, None)
+        assert isinstance(refused, Refused)
+        assert refused.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert [each.base_offset for each in headers_of(read_all(log))] == [0, 1]
 
 
 def test_a_batch_gets_the_next_offset_and_the_leaders_epoch(tmp_path: Path) -> None:

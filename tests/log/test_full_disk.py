@@ -10,6 +10,7 @@ from kohort.log.catalog import Catalog
 from kohort.log.errors import StorageError
 from kohort.log.index import OFFSET_ENTRY, Index
 from kohort.log.osdisk import OsDisk, OsFile
+from kohort.log.partition import Made
 from kohort.types import ErrorCode, Offset, Uuid
 from tests.log.disks import ForgetfulDisk, FullDisk
 from tests.log.logs import (
@@ -78,6 +79,21 @@ def test_a_batch_that_fits_is_kept_after_one_that_did_not() -> None:
 
     assert log.append(numbered_batch(1), NOW).base_offset == 0
     assert log.size_bytes == len(read_all(log)) == len(numbered_batch(1))
+
+
+def test_of_batches_in_one_write_all_are_kept_or_none() -> None:
+    full = FullDisk(ForgetfulDisk(), PLENTY)
+    log = get_log(open_catalog(full))
+    batches = [Made(numbered_batch(0), 1, NOW), Made(numbered_batch(1), 1, NOW)]
+    full.room = len(batches[0].data) + 10
+
+    faults = log.append_made(batches, NOW)
+
+    assert [type(each) for each in faults] == [StorageError, StorageError]
+    assert (log.end_offset, log.size_bytes, read_all(log)) == (0, 0, b"")
+    full.room = PLENTY
+    assert [*log.append_made(batches[:1], NOW)] == [None]
+    assert log.end_offset == 1
 
 
 def test_a_failed_append_is_not_remembered_of_its_producer() -> None:

@@ -5,7 +5,8 @@ of another command. Flags say what the asking client's protocol version knows, s
 number reaches the machine.
 """
 
-from typing import NewType, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NewType, TypeAlias
 
 from kohort.coordinator.outcome import TimerKey
 from kohort.types import (
@@ -111,6 +112,56 @@ class OffsetToCommit:
     topic_id: Uuid = ZERO_UUID
 
 
+class Places:
+    """The partitions of a commit, in its order: made once for all commits of the same ones."""
+
+    __slots__ = ("form", "only_topic", "partitions", "topic_ids", "topics")
+
+    def __init__(
+        self,
+        topics: tuple[Topic, ...],
+        partitions: tuple[Partition, ...],
+        topic_ids: tuple[Uuid, ...],
+    ) -> None:
+        self.topics = topics
+        self.partitions = partitions
+        self.topic_ids = topic_ids
+        self.only_topic = topics[0] if len(set(topics)) == 1 else None
+        self.form: Any = None
+        """What the codec has worked out about them; kept here, so that it goes when they go."""
+
+
+@value
+class OffsetColumns:
+    """Offsets to commit without metadata, told by columns: of those that a member commits over and
+    over only the numbers are new."""
+
+    places: Places
+    offsets: tuple[Offset, ...]
+    leader_epochs: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[OffsetToCommit]:
+        places = self.places
+        for topic, partition, offset, leader_epoch, topic_id in zip(
+            places.topics,
+            places.partitions,
+            self.offsets,
+            self.leader_epochs,
+            places.topic_ids,
+            strict=True,
+        ):
+            yield OffsetToCommit(
+                topic=topic,
+                partition=partition,
+                offset=offset,
+                leader_epoch=leader_epoch,
+                topic_id=topic_id,
+            )
+
+
 @value
 class CommitOffsets:
     ticket: Ticket
@@ -118,7 +169,7 @@ class CommitOffsets:
     member_id: MemberId = NO_MEMBER
     instance_id: InstanceId | None = None
     generation: Generation = NO_GENERATION
-    offsets: tuple[OffsetToCommit, ...]
+    offsets: tuple[OffsetToCommit, ...] | OffsetColumns
     retention_ms: Millis | None = None
     """How long the committer wants these kept; only old clients can ask for it."""
     knows_missing_group: bool = True

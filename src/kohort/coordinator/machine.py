@@ -53,6 +53,7 @@ from kohort.coordinator.records import (
     GroupRemoved,
     OffsetCommitted,
     OffsetRemoved,
+    OffsetsCommitted,
     Record,
     TransactionEnded,
 )
@@ -259,6 +260,8 @@ class Coordinator:
         match record:
             case OffsetCommitted():
                 self._apply_offset(record)
+            case OffsetsCommitted():
+                self._get_or_create(record.group_id).offsets.commit_all(record)
             case GenerationFormed():
                 group = self._get_or_create(record.group_id)
                 is_expected = group.roster.expects(record)

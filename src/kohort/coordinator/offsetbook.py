@@ -8,7 +8,7 @@ that its commit no longer counts.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kohort.coordinator.records import OffsetCommitted
+from kohort.coordinator.records import OffsetCommitted, OffsetsCommitted
 from kohort.types import Partition, ProducerId, Topic
 
 
@@ -49,6 +49,18 @@ class OffsetBook:
         if partitions is None:
             partitions = self.committed[record.topic] = {}
         partitions[record.partition] = record
+
+    def commit_all(self, records: OffsetsCommitted) -> None:
+        """The same, one after the other; where they are of one topic it is found only once."""
+        topic = records.columns.places.only_topic
+        if self.pending or topic is None:
+            for record in records:
+                self.commit(record)
+            return
+        partitions = self.committed.get(topic)
+        if partitions is None:
+            partitions = self.committed[topic] = {}
+        partitions.update(zip(records.columns.places.partitions, records, strict=True))
 
     def commit_pending(self, producer_id: ProducerId, record: OffsetCommitted) -> None:
         waiting = self.pending.setdefault((record.topic, record.partition), {})

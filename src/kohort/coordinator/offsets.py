@@ -11,6 +11,7 @@ from kohort.coordinator.commands import (
     DeleteOffsets,
     EndTransaction,
     FetchOffsets,
+    OffsetColumns,
 )
 from kohort.coordinator.group import CONSUMER, Group
 from kohort.coordinator.notes import CommitRefused, GroupDeleted, OffsetsExpired
@@ -19,6 +20,7 @@ from kohort.coordinator.records import (
     GroupRemoved,
     OffsetCommitted,
     OffsetRemoved,
+    OffsetsCommitted,
     TransactionEnded,
 )
 from kohort.coordinator.replies import (
@@ -58,10 +60,15 @@ def commit(turn: Turn, group: Group | None, command: CommitOffsets) -> None:
     member = None if group is None else group.roster.members.get(command.member_id)
     if group is not None and member is not None:
         rebalance.rearm_session(turn, group, member)
-    expire_ms = None
+    offsets = command.offsets
     if command.retention_ms is not None:
         expire_ms = min(Millis(turn.now + command.retention_ms), _LATEST_MS)
-    _keep_offsets(turn, command, expire_ms, None, None)
+        _keep_offsets(turn, command, expire_ms, None, None)
+    elif isinstance(offsets, OffsetColumns):
+        turn.keep(_make_records(command.group_id, offsets, turn.now))
+        turn.reply(_make_reply(command.ticket, offsets, _ALL_KEPT * len(offsets)))
+    else:
+        _keep_offsets(turn, command, None, None, None)
 
 
 def _find_commit_fault(group: Group | None, command: CommitOffsets) -> ErrorCode | None:
@@ -178,7 +185,9 @@ def _keep_offsets(
     turn.reply(_make_reply(command.ticket, command.offsets, tuple(errors)))
 
 
+_ALL_KEPT: Final = (ErrorCode.NONE,)
 _make_record: Final = maker(OffsetCommitted)
+_make_records: Final = maker(OffsetsCommitted)
 _make_reply: Final = maker(CommitAnswered)
 
 

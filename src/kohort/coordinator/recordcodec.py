@@ -8,12 +8,15 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
+from kohort.coordinator.commands import Places
 from kohort.coordinator.records import (
     FormedMember,
     GenerationFormed,
     GroupRemoved,
     OffsetCommitted,
     OffsetRemoved,
+    OffsetsCommitted,
+    OneRecord,
     Record,
 )
 from kohort.types import (
@@ -48,6 +51,13 @@ _PLAIN_END: Final = Struct(">BqB")
 """The same in three parts: its version, its numbers, and what all offsets of a commit share."""
 
 _pack_numbers: Final = _PLAIN_NUMBERS.pack
+
+_COLUMN_TIME: Final = Struct(">Bq")
+_COLUMN_BYTES: Final = _PLAIN_START.size + _PLAIN_NUMBERS.size + _COLUMN_TIME.size
+"""An offset's value up to its tags."""
+
+_TOPIC_ID_TAG: Final = b"\x01\x00\x10"
+"""One tag, number 0, of 16 bytes."""
 
 _EMPTY: Final = 1
 """The length byte of an empty compact string."""
@@ -122,12 +132,48 @@ def encode_offsets(records: Sequence[Record], commit_ms: Millis) -> bytes | None
     return b"".join(parts)
 
 
+def encode_columns(record: OffsetsCommitted) -> bytes:
+    """The same for offsets told by columns: the bytes between their numbers are worked out once."""
+    columns = record.columns
+    form: _Form | None = columns.places.form
+    if form is None or form.group_id != record.group_id:
+        form = columns.places.form = _Form(record.group_id, columns.places)
+    parts = form.parts.copy()
+    parts[1::4] = columns.offsets
+    parts[2::4] = columns.leader_epochs
+    parts[3::4] = (_COLUMN_TIME.pack(_EMPTY, record.commit_ms),) * len(columns.offsets)
+    return form.pack(*parts)
+
+
+class _Form:
+    """A commit's records with room for its numbers: constant bytes, an offset, its epoch, the time,
+    and so on, and the bytes after the last one."""
+
+    __slots__ = ("group_id", "pack", "parts")
+
+    def __init__(self, group_id: GroupId, places: Places) -> None:
+        self.group_id = group_id
+        pattern, before = ">", b""
+        self.parts: list[Any] = []
+        named = zip(places.topics, places.partitions, places.topic_ids, strict=True)
+        for index, (topic, partition, topic_id) in enumerate(named):
+            tags = b"\x00" if topic_id == ZERO_UUID else _TOPIC_ID_TAG + topic_id
+            key = _offset_key(group_id, topic, partition)
+            size = _COLUMN_BYTES + len(tags)
+            between = before + encode_start(key, size, index) + _PLAIN_START.pack(4)
+            pattern += f"{len(between)}sqi{_COLUMN_TIME.size}s"
+            self.parts += (between, 0, 0, b"")
+            before = tags + NO_HEADERS
+        self.pack = Struct(f"{pattern}{len(before)}s").pack
+        self.parts.append(before)
+
+
 def decode_record(
     key: bytes | None,
     value: bytes | None,
     producer_id: ProducerId | None = None,
     producer_epoch: ProducerEpoch | None = None,
-) -> Record | Skipped:
+) -> OneRecord | Skipped:
     """A record as read from the log; the producer is its batch's, where that is transactional."""
     if key is None:
         return Skipped(key=b"", reason="no key")

@@ -4,8 +4,10 @@ They are Kafka's records of `__consumer_offsets` seen without their bytes; `reco
 those. A tombstone is a record of its own kind, not a missing value.
 """
 
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
 
+from kohort.coordinator.commands import OffsetColumns
 from kohort.types import (
     ZERO_UUID,
     Generation,
@@ -19,6 +21,7 @@ from kohort.types import (
     ProducerId,
     Topic,
     Uuid,
+    maker,
     value,
 )
 
@@ -74,6 +77,44 @@ class OffsetCommitted:
 
 
 @value
+class OffsetsCommitted:
+    """As many plain positions of one moment, told by columns. In the log there is no such thing:
+    it is written, read again and kept in mind as one `OffsetCommitted` for each."""
+
+    group_id: GroupId
+    columns: OffsetColumns
+    commit_ms: Millis
+
+    def __iter__(self) -> Iterator[OffsetCommitted]:
+        places, columns = self.columns.places, self.columns
+        group_id, commit_ms = self.group_id, self.commit_ms
+        for topic, partition, offset, leader_epoch, topic_id in zip(
+            places.topics,
+            places.partitions,
+            columns.offsets,
+            columns.leader_epochs,
+            places.topic_ids,
+            strict=True,
+        ):
+            yield _make_offset(
+                group_id,
+                topic,
+                partition,
+                offset,
+                leader_epoch,
+                "",
+                commit_ms,
+                None,
+                topic_id,
+                None,
+                None,
+            )
+
+
+_make_offset: Final = maker(OffsetCommitted)
+
+
+@value
 class OffsetRemoved:
     group_id: GroupId
     topic: Topic
@@ -88,6 +129,17 @@ class TransactionEnded:
     is_commit: bool
 
 
-Record: TypeAlias = (
+OneRecord: TypeAlias = (
     GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved | TransactionEnded
 )
+
+Record: TypeAlias = OneRecord | OffsetsCommitted
+
+
+def one_by_one(records: Iterable[Record]) -> Iterator[OneRecord]:
+    """As they are in the log."""
+    for record in records:
+        if isinstance(record, OffsetsCommitted):
+            yield from record
+        else:
+            yield record

@@ -2,7 +2,13 @@
 
 from typing import TypeAlias
 
-from kohort.coordinator.commands import NO_GENERATION, NO_MEMBER, OffsetToCommit, Ticket
+from kohort.coordinator.commands import (
+    NO_GENERATION,
+    NO_MEMBER,
+    OffsetColumns,
+    OffsetToCommit,
+    Ticket,
+)
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -87,7 +93,7 @@ class CommitAnswered:
     """Per partition, in the order asked: one bad metadata does not spoil the others."""
 
     ticket: Ticket
-    offsets: tuple[OffsetToCommit, ...]
+    offsets: tuple[OffsetToCommit, ...] | OffsetColumns
     errors: tuple[ErrorCode, ...]
 
     @property

@@ -21,7 +21,7 @@ from kohort.log.catalog import Catalog
 from kohort.node.config import Settings
 from kohort.node.events import EventsTopic
 from kohort.node.offsets_topic import OffsetsTopic
-from kohort.node.runtime import NotKept, Runtime
+from kohort.node.runtime import Keeper, NotKept, Runtime
 from kohort.node.topics import EVENTS, Topics
 from kohort.types import ErrorCode, GroupId, Millis, Partition, Topic
 
@@ -30,7 +30,7 @@ class Lost(Exception):
     """An event did not fit into its topic: the corpus would not be what its truth says."""
 
 
-class House:
+class House(Keeper):
     def __init__(
         self,
         directory: Path,

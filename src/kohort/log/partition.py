@@ -4,8 +4,9 @@ It works on one thread and never waits for a sync: what was written is handed ou
 it. Time is an argument. What happened is a return value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from kohort.log import lookup
 from kohort.log.admission import admit, check_size
@@ -46,6 +47,14 @@ class Appended:
     """The time its records got from the log; -1 where they keep their producer's."""
     start_offset: Offset
     is_duplicate: bool
+
+
+class Made(NamedTuple):
+    """A batch of this node's own, of one moment, for the place at which it will be."""
+
+    data: bytes
+    record_count: int
+    timestamp: Millis
 
 
 class PartitionLog:
@@ -136,6 +145,45 @@ class PartitionLog:
         header = peek(batch)
         check_size(header, self._settings)
         return self._write(batch, header, now)
+
+    def append_made(
+        self, batches: Sequence[Made], now: Millis
+    ) -> Sequence[Refused | StorageError | None]:
+        """Keeps batches that this node has made, in one write if possible; what kept each out.
+
+        Each has its offsets already, the first those from `end_offset` on, and no producer.
+        """
+        settings, active = self._settings, self._segments.active
+        placed: list[tuple[bytes, Offset, Millis]] = []
+        next_offset, size, longest = self._end, 0, 0
+        for data, record_count, timestamp in batches:
+            next_offset = Offset(next_offset + record_count)
+            placed.append((data, Offset(next_offset - 1), timestamp))
+            size += len(data)
+            longest = max(longest, len(data))
+        if (
+            longest > settings.max_message_bytes
+            or size > settings.segment_bytes
+            or settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+            or active.must_roll(settings, size, *placed[-1][1:], now, batches=len(placed))
+        ):
+            return [self._try_to_append(each.data, now) for each in batches]
+        try:
+            self._check_usable()
+            active.append_all(placed)
+        except StorageError as error:
+            return [error] * len(batches)
+        self._end = next_offset
+        if self._sync_queue.add(active):
+            self._written[self] = None
+        return [None] * len(batches)
+
+    def _try_to_append(self, batch: bytes, now: Millis) -> Refused | StorageError | None:
+        try:
+            self.append_own(batch, now)
+        except (Refused, StorageError) as error:
+            return error
+        return None
 
     def _write(self, batch: bytes, header: BatchHeader, now: Millis) -> Appended:
         self._check_usable()

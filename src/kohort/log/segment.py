@@ -6,7 +6,7 @@ are sealed: they are only read, replaced as a whole, or removed. Nothing here de
 
 import contextlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kohort.log.disk import Disk, File, read_file
@@ -121,6 +121,18 @@ class Segment:
 
     def append(self, data: Buffer, last_offset: Offset, max_timestamp: Millis) -> None:
         """All of the data is in the file, or none of it and a StorageError says so."""
+        self._write(data)
+        self.note(self.size, last_offset, max_timestamp)
+        self.size += len(data)
+
+    def append_all(self, batches: Sequence[tuple[bytes, Offset, Millis]]) -> None:
+        """As many batches, each with its last offset and its time, in one write: all or none."""
+        self._write(b"".join([data for data, _, _ in batches]))
+        for data, last_offset, max_timestamp in batches:
+            self.note(self.size, last_offset, max_timestamp)
+            self.size += len(data)
+
+    def _write(self, data: Buffer) -> None:
         file = self.file
         if self._is_torn:
             self._mend()
@@ -131,8 +143,6 @@ class Segment:
             with contextlib.suppress(StorageError):
                 self._mend()
             raise
-        self.note(self.size, last_offset, max_timestamp)
-        self.size += len(data)
 
     def note(self, position: int, last_offset: Offset, max_timestamp: Millis) -> None:
         """Makes index entries for the batch at a position, where they are due."""
@@ -154,17 +164,19 @@ class Segment:
         last_offset: Offset,
         timestamp: Millis,
         now: Millis,
+        *,
+        batches: int = 1,
     ) -> bool:
-        """Whether a batch belongs into the next segment."""
+        """Whether a batch, or the last of some, belongs into the next segment."""
         if not self.size:
             return False
         return (
             self.size + size > settings.segment_bytes
             or self._waited_ms(timestamp, now) > settings.segment_ms
             or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
-            or len(self.offsets) >= settings.segment_index_bytes // OFFSET_ENTRY.size
+            or len(self.offsets) + batches > settings.segment_index_bytes // OFFSET_ENTRY.size
             # One place is reserved for the entry that seals the segment.
-            or len(self.times) >= settings.segment_index_bytes // TIME_ENTRY.size - 1
+            or len(self.times) + batches > settings.segment_index_bytes // TIME_ENTRY.size - 1
         )
 
     def _waited_ms(self, timestamp: Millis, now: Millis) -> int:

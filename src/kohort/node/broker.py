@@ -17,13 +17,13 @@ from kohort.log.partition import PartitionLog
 from kohort.log.unsynced import Unsynced
 from kohort.node import journal
 from kohort.node.config import Settings
-from kohort.node.events import CallSoon, EventsTopic
+from kohort.node.events import EventsTopic
 from kohort.node.fetches import Fetches
 from kohort.node.history import History
 from kohort.node.metrics import Figures
 from kohort.node.offsets_topic import OffsetsTopic
 from kohort.node.producer_ids import ProducerIds
-from kohort.node.runtime import Runtime
+from kohort.node.runtime import CallSoon, Runtime
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import BrokerId, Millis, Topic, Uuid, value
@@ -52,7 +52,7 @@ class Broker:
         fresh_uuid: Callable[[], UUID] = uuid4,
         call_soon: CallSoon | None = None,
     ) -> None:
-        """With `call_soon`, what happens in one turn of the loop is noted together."""
+        """With `call_soon`, what happens in one turn of the loop is kept and noted together."""
         self.settings = settings
         self.fresh_uuid = fresh_uuid
         self.topics = topics
@@ -70,7 +70,7 @@ class Broker:
         keeper = OffsetsTopic(
             topics.offsets_partitions, syncer, self.fetches.appended, self.figures.kept
         )
-        self.groups = Runtime(coordinator, keeper, self._notice)
+        self.groups = Runtime(coordinator, keeper, self._notice, call_soon)
         self.skipped_records = 0
         self._deleted_while_loading: list[DeletedTopic] = []
 

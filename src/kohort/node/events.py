@@ -27,6 +27,7 @@ from kohort.node import journal
 from kohort.node.config import Settings
 from kohort.node.events_table import FIELDS, KINDS
 from kohort.node.fetches import OnAppend
+from kohort.node.runtime import CallSoon
 from kohort.node.topics import EVENTS, Topics
 from kohort.types import Millis, Partition, Topic
 from kohort.wire.batch import NewBatch, NewRecord, encode
@@ -42,8 +43,6 @@ _SAMPLE_ITEMS: Final = 100
 
 _NOTES_MAX: Final = 1_000
 """That wait for the end of a turn; protects memory where very much happens in one."""
-
-CallSoon = Callable[[Callable[[], None]], object]
 
 _RECORD_BYTES: Final = 32
 """What a record needs at most beside its key and value."""

@@ -22,7 +22,7 @@ from kohort.coordinator.machine import Coordinator
 from kohort.coordinator.notes import Note
 from kohort.coordinator.records import Record
 from kohort.coordinator.replies import Reply
-from kohort.node.runtime import NotKept, Runtime
+from kohort.node.runtime import Keeper, NotKept, Runtime
 from kohort.types import (
     ErrorCode,
     Generation,
@@ -81,12 +81,15 @@ _DORA: Final = _Actor(
 )
 
 
-class _MadeUpLog:
+class _MadeUpLog(Keeper):
     """Keeps everything, unless it is told to be full."""
 
     def __init__(self) -> None:
         self.is_full = False
-        self.is_durable = True
+
+    @property
+    def is_durable(self) -> bool:
+        return True
 
     def keep(self, records: list[Record], now: Millis) -> list[Record]:  # noqa: ARG002  # a seam
         if self.is_full:

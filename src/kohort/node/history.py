@@ -13,7 +13,12 @@ from struct import Struct
 from typing import Any, Final
 
 from kohort.coordinator.recordcodec import Skipped, decode_record
-from kohort.coordinator.records import GenerationFormed, OffsetCommitted, Record, TransactionEnded
+from kohort.coordinator.records import (
+    GenerationFormed,
+    OffsetCommitted,
+    OneRecord,
+    TransactionEnded,
+)
 from kohort.types import GroupId, maker
 from kohort.wire.batch import BatchHeader, Codec, iter_records, split
 from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END, peek_whole
@@ -41,13 +46,13 @@ _make_offset: Final = maker(OffsetCommitted)
 Glance = tuple[Any, ...]
 
 
-def read_back(chunk: bytes) -> Iterator[Record | Skipped]:
+def read_back(chunk: bytes) -> Iterator[OneRecord | Skipped]:
     """The records in a run of batches, written by us or by Apache Kafka, one after the other."""
     for position, header in split(chunk):
         yield from _read_batch(chunk, position, header)
 
 
-def _read_batch(chunk: bytes, position: int, header: BatchHeader) -> Iterator[Record | Skipped]:
+def _read_batch(chunk: bytes, position: int, header: BatchHeader) -> Iterator[OneRecord | Skipped]:
     records = iter_records(chunk, position, check_crc=False)
     if header.is_control:
         for record in records:
@@ -121,7 +126,7 @@ class History:
         self._waiting: dict[GroupId, dict[_Commit, bytes]] = {}
         """By group, in the order in which each was last met: what both tell, the later one has."""
 
-    def read(self, chunk: bytes) -> Iterator[Record | Skipped]:
+    def read(self, chunk: bytes) -> Iterator[OneRecord | Skipped]:
         position, end = 0, len(chunk)
         forms, known = self._forms, self._known
         while position < end:
@@ -145,12 +150,12 @@ class History:
                 yield from self._in_turn(records)
             position = stop
 
-    def finish(self) -> Iterator[Record]:
+    def finish(self) -> Iterator[OneRecord]:
         """What still waits."""
         for waiting in self._waiting.values():
             yield from _take(waiting)
 
-    def _in_turn(self, records: list[Record | Skipped]) -> Iterator[Record | Skipped]:
+    def _in_turn(self, records: list[OneRecord | Skipped]) -> Iterator[OneRecord | Skipped]:
         for record in records:
             # What a group has committed is no matter of who is in it, nor of a transaction's end:
             # a commit that came later than the transaction's counts, whenever either is told.
@@ -162,7 +167,7 @@ class History:
         self,
         glance: Glance,
         header: BatchHeader,
-        records: list[Record | Skipped],
+        records: list[OneRecord | Skipped],
         body: bytes,
     ) -> bool:
         """Whether a batch now waits here, since one like it came before and more may follow."""
@@ -204,7 +209,7 @@ def _take(waiting: dict[_Commit, bytes]) -> Iterator[OffsetCommitted]:
     waiting.clear()
 
 
-def _offsets_of_one_group(records: list[Record | Skipped]) -> list[OffsetCommitted]:
+def _offsets_of_one_group(records: list[OneRecord | Skipped]) -> list[OffsetCommitted]:
     """The same if they are nothing else, else nothing."""
     offsets = [each for each in records if isinstance(each, OffsetCommitted)]
     is_one = len(offsets) == len(records) and len({each.group_id for each in offsets}) == 1

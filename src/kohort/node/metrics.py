@@ -27,7 +27,7 @@ from kohort.coordinator.notes import (
     StateChanged,
     Trigger,
 )
-from kohort.coordinator.records import OffsetCommitted, OffsetRemoved, Record
+from kohort.coordinator.records import OffsetCommitted, OffsetRemoved, OffsetsCommitted, Record
 from kohort.node.request import Request
 from kohort.types import ErrorCode, GroupId
 from kohort.wire.api import KEYS
@@ -133,7 +133,9 @@ class Figures:
     def kept(self, records: Iterable[Record]) -> None:
         """The coordinator's records are on the log."""
         for record in records:
-            if isinstance(record, OffsetCommitted):
+            if isinstance(record, OffsetsCommitted):
+                self.offset_commits += len(record.columns)
+            elif isinstance(record, OffsetCommitted):
                 self.offset_commits += 1
             elif isinstance(record, OffsetRemoved):
                 self.offset_deletions += 1

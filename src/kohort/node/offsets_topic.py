@@ -1,27 +1,40 @@
 """`__consumer_offsets` as the coordinator's memory: where records are kept."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kohort.coordinator.partitioner import partition_of
-from kohort.coordinator.recordcodec import encode_offsets, encode_pair
-from kohort.coordinator.records import OffsetCommitted, Record, TransactionEnded
+from kohort.coordinator.recordcodec import (
+    encode_columns,
+    encode_offsets,
+    encode_pair,
+)
+from kohort.coordinator.records import (
+    OffsetCommitted,
+    OffsetsCommitted,
+    Record,
+    TransactionEnded,
+    one_by_one,
+)
 from kohort.log.errors import Refused, StorageError
-from kohort.log.partition import PartitionLog
+from kohort.log.limits import LEADER_EPOCH
+from kohort.log.partition import Made, PartitionLog
 from kohort.node.fetches import OnAppend
-from kohort.node.runtime import NotKept
+from kohort.node.runtime import Decided, Keeper, NotKept
 from kohort.node.syncer import Syncer
 from kohort.node.topics import OFFSETS
-from kohort.types import Millis, Partition, ProducerEpoch
+from kohort.types import ErrorCode, Millis, Offset, Partition, ProducerEpoch
 from kohort.wire.batch import (
     NewBatch,
     NewRecord,
+    assign_offset,
     encode,
     encode_moment,
+    peek,
     seal_moment,
 )
 
 
-class OffsetsTopic:
+class OffsetsTopic(Keeper):
     """Keeps each outcome's records of one partition as one batch: all of them or none."""
 
     def __init__(
@@ -60,6 +73,28 @@ class OffsetsTopic:
         self._kept += 1
         return kept
 
+    def keep_each(self, decided: Sequence[Decided]) -> list[ErrorCode | None]:
+        """Each as one batch, all in one write where they go to one partition."""
+        now = decided[-1].at
+        partitions = self._partitions(now)
+        if len(partitions) != 1:
+            return super().keep_each(decided)
+        next_offset = partitions[0].end_offset
+        batches: list[Made] = []
+        for outcome, at in decided:
+            batches.append(_make_batch(outcome.records, at, next_offset))
+            next_offset = Offset(next_offset + batches[-1].record_count)
+        faults = partitions[0].append_made(batches, now)
+        kept_bytes = 0
+        for fault, (outcome, _), batch in zip(faults, decided, batches, strict=True):
+            if fault is None:
+                kept_bytes += len(batch.data)
+                self._on_kept(outcome.records)
+        if kept_bytes:
+            self._kept += 1
+            self._on_append(OFFSETS, Partition(0), kept_bytes)
+        return [None if fault is None else fault.code for fault in faults]
+
     def when_durable(self, then: Callable[[], None]) -> None:
         if self._syncer is None:
             then()
@@ -85,14 +120,34 @@ def _by_partition(records: list[Record], count: int) -> Iterable[tuple[int, list
     return batches.items()
 
 
-def _encode_batch(records: list[Record], now: Millis) -> bytes:
+def _make_batch(records: list[Record], now: Millis, base_offset: Offset) -> Made:
+    """The batch for its place in the log: nothing of it need be changed when it gets there."""
+    plain = _encode_plain(records, now)
+    if plain is not None:
+        body, count = plain
+        return Made(seal_moment(body, count, now, base_offset, LEADER_EPOCH), count, now)
+    batch = bytearray(_encode_batch(records, now))
+    assign_offset(batch, base_offset=base_offset, partition_leader_epoch=LEADER_EPOCH)
+    return Made(bytes(batch), peek(batch).record_count, now)
+
+
+def _encode_plain(records: list[Record], now: Millis) -> tuple[bytes, int] | None:
+    """Records of one commit, as nearly all are, and how many they become; None for others."""
+    first = records[0]
+    if isinstance(first, OffsetsCommitted) and len(records) == 1:
+        return encode_columns(first), len(first.columns)
     body = encode_offsets(records, now)
-    if body is not None:
-        return seal_moment(body, len(records), now)
+    return None if body is None else (body, len(records))
+
+
+def _encode_batch(records: list[Record], now: Millis) -> bytes:
+    plain = _encode_plain(records, now)
+    if plain is not None:
+        return seal_moment(*plain, now)
     pairs = []
     producer = None
-    for record in records:
-        assert not isinstance(record, TransactionEnded)
+    for record in one_by_one(records):
+        assert not isinstance(record, TransactionEnded), "no transactions end here yet"
         pairs.append(encode_pair(record))
         if isinstance(record, OffsetCommitted) and record.producer_id is not None:
             producer = record.producer_id, record.producer_epoch or ProducerEpoch(0)

@@ -8,7 +8,7 @@ in the topics, goes the handler's general way, and so does every answer that tel
 from dataclasses import replace
 from typing import Any, Final
 
-from kohort.coordinator.commands import CommitOffsets, OffsetToCommit
+from kohort.coordinator.commands import CommitOffsets, OffsetColumns, OffsetToCommit, Places
 from kohort.coordinator.replies import CommitAnswered, Reply
 from kohort.node.request import Ready, Request
 from kohort.node.topics import Named, Topics
@@ -28,7 +28,7 @@ _KNOWS_LEADER_EPOCH: Final = 6
 _MISSES_MAX: Final = 8
 """In a row, until what is known is given up. To find it out takes as long as some commits."""
 
-_make_offset: Final = maker(OffsetToCommit)
+_make_columns: Final = maker(OffsetColumns)
 
 
 class Once:
@@ -53,7 +53,7 @@ class Once:
             and earlier.retention_time_ms == body.retention_time_ms
             and ours.request_api_version == header.request_api_version
             and ours.client_id == header.client_id
-            and _places(earlier) == _places(body)
+            and _asked(earlier) == _asked(body)
         )
 
 
@@ -85,11 +85,13 @@ class Commits:
         self.command = command
         self._topics = topics
         self._kept = [(each.name, topics.find(each.name)) for each in named]
-        self._names = [each.topic for each in command.offsets]
-        self._partitions = [each.partition for each in command.offsets]
         self._metadata = [each.metadata for each in command.offsets]
-        self._topic_ids = [each.topic_id for each in command.offsets]
-        self._no_epochs = [-1] * len(command.offsets)
+        self._places = Places(
+            tuple(each.topic for each in command.offsets),
+            tuple(each.partition for each in command.offsets),
+            tuple(each.topic_id for each in command.offsets),
+        )
+        self._no_epochs = (-1,) * len(command.offsets)
         self._no_errors = (ErrorCode.NONE,) * len(command.offsets)
         self._ready = Ready(answer, request.version)
         self._has_epochs = request.version >= _KNOWS_LEADER_EPOCH
@@ -112,23 +114,16 @@ class Commits:
         self._misses += 1
         return self._misses < _MISSES_MAX
 
-    def offsets(self, numbers: tuple[int, ...]) -> tuple[OffsetToCommit, ...]:
+    def offsets(self, numbers: tuple[int, ...]) -> tuple[OffsetToCommit, ...] | OffsetColumns:
         """What the general way would have read."""
         offsets: Any = numbers
-        epochs: Any = self._no_epochs
+        epochs = self._no_epochs
         if self._has_epochs:
             offsets, epochs = numbers[::2], numbers[1::2]
-        return tuple(
-            map(
-                _make_offset,
-                self._names,
-                self._partitions,
-                offsets,
-                epochs,
-                self._metadata,
-                self._topic_ids,
-            )
-        )
+        columns = _make_columns(self._places, offsets, epochs)
+        if not any(self._metadata):
+            return columns
+        return tuple(map(_with_metadata, columns, self._metadata))
 
     def find_answer(self, reply: Reply) -> Ready | None:
         """The answer to a commit of which everything is kept."""
@@ -136,7 +131,11 @@ class Commits:
         return self._ready if is_kept else None
 
 
-def _places(body: OffsetCommitRequest) -> list[object]:
+def _with_metadata(offset: OffsetToCommit, metadata: str | None) -> OffsetToCommit:
+    return replace(offset, metadata=metadata)
+
+
+def _asked(body: OffsetCommitRequest) -> list[object]:
     return [
         (
             topic.name,

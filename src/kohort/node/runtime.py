@@ -2,13 +2,16 @@
 
 Synchronous on purpose: whoever owns the loop calls in with commands and with the time, so that a
 simulation runs this file unchanged. A reply never leaves before its records are kept.
+
+Commits to groups that exist decide nothing about each other. Those of one turn of the loop are
+decided one by one and then kept together, in one write; whatever else is asked waits for that.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
 
-from kohort.coordinator.commands import Command, Heartbeat, Ticket, TimerFired
+from kohort.coordinator.commands import Command, CommitOffsets, Heartbeat, Ticket, TimerFired
 from kohort.coordinator.machine import Coordinator
 from kohort.coordinator.notes import Note
 from kohort.coordinator.outcome import Outcome, TimerKey
@@ -18,6 +21,13 @@ from kohort.node.timers import Timers
 from kohort.types import ErrorCode, Millis
 
 
+class Decided(NamedTuple):
+    """What a commit comes to, if its records can be kept, and when that was decided."""
+
+    outcome: Outcome
+    at: Millis
+
+
 class Keeper(Protocol):
     """Where records are kept: all of them, or those of some partitions, or NotKept is raised.
 
@@ -25,6 +35,17 @@ class Keeper(Protocol):
     """
 
     def keep(self, records: list[Record], now: Millis) -> list[Record]: ...
+
+    def keep_each(self, decided: Sequence[Decided]) -> list[ErrorCode | None]:
+        """The records of many commits, each for itself: what kept them out, None where nothing."""
+        return [self._try_to_keep(each) for each in decided]
+
+    def _try_to_keep(self, decided: Decided) -> ErrorCode | None:
+        try:
+            self.keep(decided.outcome.records, decided.at)
+        except NotKept as error:
+            return error.code
+        return None
 
     def when_durable(self, then: Callable[[], None]) -> None: ...
 
@@ -42,6 +63,11 @@ class NotKept(Exception):
 
 Deliver = Callable[[Reply], None]
 
+CallSoon = Callable[[Callable[[], None]], object]
+
+_GATHERED_MAX: Final = 1_000
+"""Commits that wait for the end of a turn; protects memory where very many come in one."""
+
 
 class Runtime:
     """The coordinator with its timers, its open tickets and the log behind it."""
@@ -51,7 +77,9 @@ class Runtime:
         coordinator: Coordinator,
         keeper: Keeper,
         on_notes: Callable[[list[Note]], None],
+        call_soon: CallSoon | None = None,
     ) -> None:
+        """`call_soon` has something done at the end of this turn; without it, all is at once."""
         self.coordinator = coordinator
         self._keeper = keeper
         self._on_notes = on_notes
@@ -60,7 +88,9 @@ class Runtime:
         self._open: dict[Ticket, Deliver] = {}
         self._next_ticket = 0
         self._held = 0
-        """How many outcomes' replies wait for the disk."""
+        """How often replies wait for the disk."""
+        self._call_soon = call_soon
+        self._gathered: list[Decided] = []
 
     def issue(self, deliver: Deliver) -> Ticket:
         """A ticket for a request; `deliver` is called once, at once or whenever it is answered."""
@@ -79,6 +109,14 @@ class Runtime:
         return len(self._open)
 
     def submit(self, command: Command, now: Millis) -> None:
+        if (
+            isinstance(command, CommitOffsets)
+            and self._call_soon is not None
+            and command.group_id in self.coordinator.groups
+        ):
+            self._gather(self.coordinator.decide(command, now), now, self._call_soon)
+            return
+        self.keep_gathered()
         outcome = self.coordinator.decide(command, now)
         if outcome.records:
             try:
@@ -89,6 +127,35 @@ class Runtime:
             else:
                 self.coordinator.apply_all(kept)
         self._release(outcome)
+
+    def _gather(self, outcome: Outcome, now: Millis, call_soon: CallSoon) -> None:
+        if not outcome.records:
+            self._release(outcome)
+            return
+        # A member that commits is alive, whatever becomes of its commit.
+        self._settle(outcome)
+        self._gathered.append(Decided(outcome, now))
+        if len(self._gathered) == 1:
+            call_soon(self.keep_gathered)
+        elif len(self._gathered) == _GATHERED_MAX:
+            self.keep_gathered()
+
+    def keep_gathered(self) -> None:
+        """Everybody's records before anybody's answer: who is answered may ask on at once."""
+        gathered, self._gathered = self._gathered, []
+        if not gathered:
+            return
+        replies: list[Reply] = []
+        faults = self._keeper.keep_each(gathered)
+        for fault, (outcome, at) in zip(faults, gathered, strict=True):
+            if fault is None:
+                self.coordinator.apply_all(outcome.records)
+                replies += outcome.replies
+            else:
+                failed = self.coordinator.fail(outcome, fault, at)
+                self._settle(failed)
+                replies += failed.replies
+        self._tell(replies, is_kept=True)
 
     def answer_at_once(self, command: Heartbeat, now: Millis) -> Reply:
         """For the one command that never waits and keeps nothing: no ticket need be remembered."""
@@ -103,11 +170,18 @@ class Runtime:
         self._release(self.coordinator.resume(now))
 
     def fire_due(self, now: Millis) -> None:
+        self.keep_gathered()
         due = deque(self._timers.take_due(now))
         while due:
             self.submit(TimerFired(key=due.popleft()), now)
 
     def _release(self, outcome: Outcome) -> None:
+        self._settle(outcome)
+        if outcome.replies:
+            self._tell(outcome.replies, is_kept=bool(outcome.records))
+
+    def _settle(self, outcome: Outcome) -> None:
+        """All that holds before anybody is told."""
         for key, deadline in outcome.timers.items():
             if deadline is None:
                 self._timers.cancel(key)
@@ -115,13 +189,14 @@ class Runtime:
                 self._timers.set(key, deadline)
         if outcome.notes:
             self._on_notes(outcome.notes)
-        if not outcome.replies:
-            return
+
+    def _tell(self, replies: list[Reply], *, is_kept: bool) -> None:
+        """`is_kept` says that they tell of records which were kept just now."""
         is_safe = self._keeper.is_durable and not self._held
-        if is_safe or (not outcome.records and _reveals_nothing(outcome.replies)):
-            self._deliver(outcome.replies)
+        if is_safe or (not is_kept and _reveals_nothing(replies)):
+            self._deliver(replies)
         else:
-            self._hold(outcome.replies)
+            self._hold(replies)
 
     def _hold(self, replies: list[Reply]) -> None:
         """Also answers that only read: they must not tell what a crash could still undo.

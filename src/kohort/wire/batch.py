@@ -177,13 +177,19 @@ def encode_moment(pairs: Sequence[tuple[bytes, bytes | None]], timestamp: Millis
     return seal_moment(encode_pairs(pairs), len(pairs), timestamp)
 
 
-def seal_moment(body: bytes, record_count: int, timestamp: Millis) -> bytes:
+def seal_moment(
+    body: bytes,
+    record_count: int,
+    timestamp: Millis,
+    base_offset: Offset = _FIRST_OFFSET,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
     """The batch of so many records, encoded already, that were all written at one moment."""
     return seal(
         make_header(
-            _FIRST_OFFSET,
+            base_offset,
             0,
-            NO_PARTITION_LEADER_EPOCH,
+            partition_leader_epoch,
             MAGIC,
             0,
             0,
