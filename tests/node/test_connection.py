@@ -181,11 +181,10 @@ def test_a_client_that_is_cut_off_is_answered_no_more() -> None:
 
 
 def put(line: Line, piece: bytes) -> None:
-    """As a loop reads: into the connection's room, which is then written over."""
-    room = line.connection.get_buffer(-1)
-    room[: len(piece)] = piece
-    line.connection.buffer_updated(len(piece))
-    room[: len(piece)] = bytes(len(piece))
+    """Through room that is written over afterwards, as sockets do."""
+    room = bytearray(piece)
+    line.connection.data_received(memoryview(room))
+    room[:] = bytes(len(piece))
 
 
 def test_what_was_read_outlives_the_room_it_was_read_to() -> None:

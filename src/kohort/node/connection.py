@@ -11,7 +11,7 @@ comes again, byte for byte or but for some numbers; anything else goes the gener
 import asyncio
 from collections import deque
 from time import monotonic
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from kohort.node import journal
 from kohort.node.metrics import Figures
@@ -31,11 +31,23 @@ _REQUESTS_IN_A_ROW_MAX: Final = 200
 _KEPT_BYTES_MAX: Final = 4096
 """Of a frame that is kept for when it comes again; protects memory from long names."""
 
-ROOM_BYTES: Final = 256 * 1024
-"""What is read from a socket at once."""
 
-_COPIED_BYTES_MAX: Final = 4096
-"""A piece that is larger is taken from where it was read to, without being copied first."""
+class Transport(Protocol):
+    """A socket, as asyncio would give it to us."""
+
+    def get_extra_info(self, name: str, /) -> Any: ...
+
+    def write(self, data: bytes, /) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def is_closing(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class Hub(Protocol):
@@ -56,13 +68,11 @@ class Hub(Protocol):
     def left(self, connection: "Connection") -> None: ...
 
 
-class Connection(asyncio.BufferedProtocol):
-    def __init__(self, hub: Hub, room: memoryview | None = None) -> None:
-        """`room` is where sockets are read to; connections of one thread may share theirs."""
+class Connection:
+    def __init__(self, hub: Hub) -> None:
         # The node's, shared by all.
         self._hub = hub
         self._figures = hub.figures
-        self._room = room
         # This connection's.
         self._reader = FrameReader(hub.request_max_bytes)
         self._frames: deque[bytes] = deque()
@@ -73,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._kept_start = self._kept_rest = b""
         self._kept: Request | None = None
         self._known: Known | None = None
-        self._transport: asyncio.Transport | None = None
+        self._transport: Transport | None = None
         self.peer = ""
         self.host = ""
         self._is_busy = False
@@ -82,10 +92,10 @@ class Connection(asyncio.BufferedProtocol):
         self._has_been_active = True
         self._taken_at = 0.0
 
-    # What asyncio calls
+    # What its socket tells
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+    def connection_made(self, transport: Transport) -> None:
+        self._transport = transport
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
         self.peer = f"{host}:{port}"
         # Kafka's way of writing an address without a name; tools show it as it is.
@@ -93,24 +103,13 @@ class Connection(asyncio.BufferedProtocol):
         if not self._hub.joined(self):
             self._transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's name
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # why is all the same
         self._transport = None
         self._frames.clear()
         for request in self._waiting:
             request.abandon()
         self._waiting.clear()
         self._hub.left(self)
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's name
-        # Into the same room every time: fresh memory for every piece costs more than the piece.
-        if self._room is None:
-            self._room = memoryview(bytearray(ROOM_BYTES))
-        return self._room
-
-    def buffer_updated(self, nbytes: int) -> None:
-        assert self._room is not None
-        data = self._room[:nbytes]
-        self.data_received(bytes(data) if nbytes <= _COPIED_BYTES_MAX else data)
 
     def data_received(self, data: bytes | memoryview) -> None:
         self._has_been_active = True

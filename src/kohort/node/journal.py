@@ -25,6 +25,10 @@ WORDS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     ),
     "metrics-served": (("address",), "the figures can be read there"),
     "connection-refused": (("peer", "reason"), "there are as many connections as there may be"),
+    "cannot-accept": (
+        ("reason",),
+        "the system has no room for another connection; whoever waits is let in when it has",
+    ),
     "connection-closed": (
         ("peer", "reason"),
         "the node hung up on a client: it was idle, or what it sent made no sense",

@@ -4,7 +4,6 @@ Everything that decides is in the broker; this file only carries bytes and time 
 """
 
 import asyncio
-import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -19,17 +18,16 @@ from kohort.node import dispatch, journal
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import SystemClock
 from kohort.node.config import Settings
-from kohort.node.connection import ROOM_BYTES, Connection
+from kohort.node.connection import Connection
 from kohort.node.metrics import Figures
 from kohort.node.request import Request
+from kohort.node.sockets import Sockets
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import Millis
 
 if TYPE_CHECKING:
     from kohort.node.metrics_page import MetricsPage
-
-_BACKLOG: Final = 1024
 
 _CHECKPOINT_INTERVAL_MS: Final = 30_000
 _CLEANING_BUDGET_BYTES: Final = 256 * 1024
@@ -45,8 +43,8 @@ class GaveUp(Exception):
     """The node had to stop, as it could promise nothing any more; one sentence says why."""
 
 
-_LAST_ROUNDS: Final = 4
-"""Of the loop, from a connection's being accepted to its being closed."""
+_LAST_WORDS_S: Final = 1.0
+_BETWEEN_LOOKS_S: Final = 0.005
 
 
 class Server:
@@ -59,6 +57,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._is_stopping = False
         self._armed_at: Millis | None = None
+        self._is_arming = False
         self._timer: asyncio.TimerHandle | None = None
         self._failure: GaveUp | None = None
         self._metrics_page: MetricsPage | None = None
@@ -93,18 +92,16 @@ class Server:
             syncer = Syncer(self._take_unsynced, self._call_soon, self._fail)
         self._syncer = syncer
         topics = Topics(catalog, self._settings)
-        self.broker = Broker(self._settings, topics, syncer, call_soon=self._loop.call_soon)
-        room = memoryview(bytearray(ROOM_BYTES))
+        self._sockets = Sockets(self._loop, lambda: Connection(self))
+        self.broker = Broker(self._settings, topics, syncer, call_soon=self._sockets.soon)
         try:
-            self._listener = await self._loop.create_server(
-                lambda: Connection(self, room), host, port, backlog=_BACKLOG
-            )
+            port = self._sockets.listen(host, port)
         except OSError as error:
+            self._sockets.close()
             self._close_files()
             raise CannotStart(f"cannot listen on {host}:{port}: {_reason(error)}") from error
         if metrics is not None:
             await self._serve_metrics(metrics)
-        port = self._listener.sockets[0].getsockname()[1]
         self.broker.address = self._advertised(host, port)
         self._load(self.broker.load_groups(self._clock.now))
         self._loop.call_later(self._housekeeping_interval, self._keep_house)
@@ -117,7 +114,7 @@ class Server:
 
     async def stop(self) -> None:
         self._is_stopping = True
-        await self._stop_listening()
+        self._sockets.stop_listening()
         if self._metrics_page is not None:
             self._metrics_page.stop()
         now = self._clock.now()
@@ -128,21 +125,20 @@ class Server:
             await done.wait()
         for connection in tuple(self._connections):
             connection.finish()
-        await _settle()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._listener.wait_closed(), 1)
+        await self._see_off()
         if self._timer is not None:
             self._timer.cancel()
         self._close_files()
         if self._failure is not None:
             raise self._failure
 
-    async def _stop_listening(self) -> None:
-        """Who is just being let in is, and finds that it is too late: nobody is half let in."""
-        for each in self._listener.sockets:
-            self._loop.remove_reader(each.fileno())
-        await _settle()
-        self._listener.close()
+    async def _see_off(self) -> None:
+        """Answers that are on their way get there, if they are read within a second."""
+        end = self._loop.time() + _LAST_WORDS_S
+        while self._sockets.open and self._loop.time() < end:
+            await asyncio.sleep(_BETWEEN_LOOKS_S)
+        self._sockets.close()
+        await asyncio.sleep(0)
 
     async def _serve_metrics(self, asked: Address) -> None:
         # Imported only where it is wanted: Prometheus' library takes a while to load.
@@ -152,7 +148,7 @@ class Server:
         try:
             port = await page.start(asked.host, asked.port)
         except OSError as error:
-            self._listener.close()
+            self._sockets.close()
             self._close_files()
             where = f"{asked.host}:{asked.port}"
             raise CannotStart(f"cannot serve metrics on {where}: {_reason(error)}") from error
@@ -183,7 +179,10 @@ class Server:
 
     def handle(self, request: Request) -> None:
         dispatch.handle(self.broker, request, self._clock.now())
-        self._arm()
+        if not self._is_arming:
+            # Many may be taken up in one turn: deadlines are looked at once, at its end.
+            self._is_arming = True
+            self._sockets.soon(self._arm_late)
 
     def handle_unsupported(self, frame: bytes) -> bytes | None:
         return dispatch.answer_unsupported(frame)
@@ -205,6 +204,10 @@ class Server:
         self.figures.connections = len(self._connections)
 
     # Time
+
+    def _arm_late(self) -> None:
+        self._is_arming = False
+        self._arm()
 
     def _arm(self) -> None:
         """One timer for the earliest deadline; a later one is found when this one fires."""
@@ -287,9 +290,3 @@ def _reason(error: OSError) -> str:
 
 
 _DONE: Final = object()
-
-
-async def _settle() -> None:
-    """Let connections that are being accepted or closed get there."""
-    for _ in range(_LAST_ROUNDS):
-        await asyncio.sleep(0)
