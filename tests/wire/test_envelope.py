@@ -8,12 +8,14 @@ from kohort.types import ErrorCode, GroupId, Millis
 from kohort.wire.api import all_apis
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.api.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kohort.wire.compiler import encode
 from kohort.wire.envelope import (
     decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
+    frame_response,
     peek_request,
 )
 from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
@@ -51,6 +53,19 @@ def test_frames_are_those_of_others(
 
             assert ours.hex() == oracle.frame(value, version, 77, client_id).hex(), version
             assert int.from_bytes(ours[:4], "big") == len(ours) - 4
+
+
+@pytest.mark.parametrize(
+    "message", [message for message in MESSAGES if message.kind == "response"], ids=str
+)
+def test_a_body_that_is_encoded_already_gets_the_same_frame(message: Message) -> None:
+    for version in message.versions:
+        body = build(message.cls, version, FULL)
+        encoded = encode(body, version)
+
+        framed = frame_response(message.cls, version, 77, [encoded[:3], encoded[3:]])
+
+        assert framed == encode_response(body, version, 77), version
 
 
 @every_client_id

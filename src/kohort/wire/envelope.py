@@ -77,21 +77,16 @@ def encode_request(body: object, version: int, correlation_id: int, client_id: s
 
 
 def encode_response(body: object, version: int, correlation_id: int) -> bytes:
-    found = _response_encoders.get((type(body), version))
-    if found is None:
-        found = _response_encoders[type(body), version] = _find_response_encoder(
-            type(body), version
-        )
-    encode_body, pack_head, header_size = found
+    encode_body, pack_head, header_size = _response_encoder(type(body), version)
     parts: list[bytes] = [b""]
     encode_body(body, parts)
-    size = sum(map(len, parts)) + header_size
-    try:
-        parts[0] = pack_head(size, correlation_id)
-    except StructError:
-        reason = f"{correlation_id!r}, in a frame of {size} bytes, does not fit"
-        raise UnencodableMessage("ResponseHeader", "correlation_id", reason) from None
-    return b"".join(parts)
+    return _join(pack_head, header_size, correlation_id, parts)
+
+
+def frame_response(response: type, version: int, correlation_id: int, parts: list[bytes]) -> bytes:
+    """The same around a body that somebody else has encoded."""
+    _, pack_head, header_size = _response_encoder(response, version)
+    return _join(pack_head, header_size, correlation_id, [b"", *parts])
 
 
 def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Any]:
@@ -123,9 +118,23 @@ def _find_request_decoders(key: int, version: int) -> tuple[Decoder, Decoder]:
     return decoder(RequestHeader, header_version), decoder(api.request, version)
 
 
-def _find_response_encoder(
-    response: type, version: int
-) -> tuple[Encoder, Callable[..., bytes], int]:
-    encode_body = encoder(response, version)
-    head = _RESPONSE_HEADS[response_header_version(response, version)]
-    return encode_body, head.pack, head.size - _LENGTH.size
+def _response_encoder(response: type, version: int) -> tuple[Encoder, Callable[..., bytes], int]:
+    found = _response_encoders.get((response, version))
+    if found is None:
+        head = _RESPONSE_HEADS[response_header_version(response, version)]
+        found = encoder(response, version), head.pack, head.size - _LENGTH.size
+        _response_encoders[response, version] = found
+    return found
+
+
+def _join(
+    pack_head: Callable[..., bytes], header_size: int, correlation_id: int, parts: list[bytes]
+) -> bytes:
+    """A whole frame; the first part is the place that is left for its head."""
+    size = sum(map(len, parts)) + header_size
+    try:
+        parts[0] = pack_head(size, correlation_id)
+    except StructError:
+        reason = f"{correlation_id!r}, in a frame of {size} bytes, does not fit"
+        raise UnencodableMessage("ResponseHeader", "correlation_id", reason) from None
+    return b"".join(parts)
