@@ -1,7 +1,8 @@
 """Where a group has got to: committing, fetching, deleting, and what becomes of it with time."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from kohort.coordinator import rebalance
 from kohort.coordinator.commands import (
@@ -12,6 +13,7 @@ from kohort.coordinator.commands import (
     EndTransaction,
     FetchOffsets,
     OffsetColumns,
+    TopicPartitions,
 )
 from kohort.coordinator.group import CONSUMER, Group
 from kohort.coordinator.notes import CommitRefused, GroupDeleted, OffsetsExpired
@@ -26,7 +28,8 @@ from kohort.coordinator.records import (
 from kohort.coordinator.replies import (
     CommitAnswered,
     DeleteOffsetsAnswered,
-    FetchedOffset,
+    FetchedTopic,
+    NotFetched,
     OffsetsFetched,
     PartitionResult,
     TransactionClosed,
@@ -37,7 +40,6 @@ from kohort.types import (
     ZERO_UUID,
     ErrorCode,
     Millis,
-    Offset,
     Partition,
     ProducerEpoch,
     ProducerId,
@@ -203,69 +205,56 @@ def _is_longer(text: str, longest: int) -> bool:
 
 def fetch(turn: Turn, group: Group | None, command: FetchOffsets) -> None:
     """What the group has committed; a group nobody knows has committed nothing."""
-    if group is not None and ANSWERS[Question.FETCH][group.roster.state] is Answer.NOTHING:
+    if group is not None and group.roster.state in _SILENT:
         group = None
     if command.topics is not None:
         found = [
-            _fetch_one(group, topic.topic, topic.topic_id, partition, command)
-            for topic in command.topics
-            for partition in topic.partitions
+            _fetch_topic(group, topic, is_stable=command.require_stable) for topic in command.topics
         ]
     elif group is None:
         found = []
     elif command.require_stable and group.offsets.pending:
         found = [
-            _fetch_one(group, kept.topic, ZERO_UUID, kept.partition, command)
-            for kept in group.offsets
+            _fetch_topic(
+                group, TopicPartitions(topic=topic, partitions=tuple(kept)), is_stable=True
+            )
+            for topic, kept in group.offsets.committed.items()
         ]
     else:
-        found = [_fetched(kept, ZERO_UUID) for kept in group.offsets]
-    turn.reply(
-        OffsetsFetched(ticket=command.ticket, group_id=command.group_id, offsets=tuple(found))
-    )
+        found = [
+            _make_topic(topic, ZERO_UUID, tuple(kept.values()))
+            for topic, kept in group.offsets.committed.items()
+        ]
+    turn.reply(_make_fetched(command.ticket, command.group_id, tuple(found)))
 
 
-def _fetch_one(
-    group: Group | None, topic: Topic, topic_id: Uuid, partition: Partition, command: FetchOffsets
-) -> FetchedOffset:
-    if group is None:
-        return _nothing(topic, topic_id, partition)
-    if command.require_stable and group.offsets.has_pending(topic, partition):
-        return _nothing(topic, topic_id, partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    kept = group.offsets.find(topic, partition)
-    if kept is None or _is_another_topic(kept.topic_id, topic_id):
-        return _nothing(topic, topic_id, partition)
-    return _fetched(kept, topic_id)
+_SILENT: Final = tuple(
+    state for state, answer in ANSWERS[Question.FETCH].items() if answer is Answer.NOTHING
+)
+_make_fetched: Final = maker(OffsetsFetched)
+_make_topic: Final = maker(FetchedTopic)
+_make_missing: Final = maker(NotFetched)
+"""All offsets of a thousand groups are asked for in one request."""
 
 
-def _fetched(kept: OffsetCommitted, topic_id: Uuid) -> FetchedOffset:
-    return _make_fetched(
-        kept.topic,
-        kept.partition,
-        kept.offset,
-        kept.leader_epoch,
-        kept.metadata,
-        _NO_ERROR,
-        topic_id,
-    )
+def _fetch_topic(group: Group | None, asked: TopicPartitions, *, is_stable: bool) -> FetchedTopic:
+    topic, topic_id = asked.topic, asked.topic_id
+    committed = _NOTHING if group is None else group.offsets.committed.get(topic, _NOTHING)
+    pending = group.offsets.pending if group is not None and is_stable else _NOTHING
+    found: list[OffsetCommitted | NotFetched] = []
+    for partition in asked.partitions:
+        kept = committed.get(partition)
+        if pending and (topic, partition) in pending:
+            found.append(_make_missing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        elif kept is None or _is_another_topic(kept.topic_id, topic_id):
+            found.append(_make_missing(partition, _NO_ERROR))
+        else:
+            found.append(kept)
+    return _make_topic(topic, topic_id, tuple(found))
 
 
-_make_fetched: Final = maker(FetchedOffset)
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _NO_ERROR: Final = ErrorCode.NONE
-
-
-def _nothing(
-    topic: Topic, topic_id: Uuid, partition: Partition, error: ErrorCode = ErrorCode.NONE
-) -> FetchedOffset:
-    return FetchedOffset(
-        topic=topic,
-        partition=partition,
-        offset=Offset(-1),
-        leader_epoch=-1,
-        metadata="",
-        error=error,
-        topic_id=topic_id,
-    )
 
 
 def _is_another_topic(kept: Uuid, asked: Uuid) -> bool:

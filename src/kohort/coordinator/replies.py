@@ -9,6 +9,7 @@ from kohort.coordinator.commands import (
     OffsetToCommit,
     Ticket,
 )
+from kohort.coordinator.records import OffsetCommitted
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -112,6 +113,23 @@ class TransactionClosed:
 
 
 @value
+class NotFetched:
+    """A partition of which nothing is committed, or nothing that may be told yet."""
+
+    partition: Partition
+    error: ErrorCode = ErrorCode.NONE
+
+
+@value
+class FetchedTopic:
+    """Kept records tell of themselves: nothing is made for those, however many they are."""
+
+    topic: Topic
+    topic_id: Uuid
+    offsets: tuple[OffsetCommitted | NotFetched, ...]
+
+
+@value
 class FetchedOffset:
     topic: Topic
     partition: Partition
@@ -124,9 +142,27 @@ class FetchedOffset:
 
 @value
 class OffsetsFetched:
+    """By topics and partitions, in the order asked, or where all were asked for, as kept."""
+
     ticket: Ticket
     group_id: GroupId
-    offsets: tuple[FetchedOffset, ...]
+    topics: tuple[FetchedTopic, ...]
+
+    @property
+    def offsets(self) -> tuple[FetchedOffset, ...]:
+        return tuple(_as_fetched(topic, each) for topic in self.topics for each in topic.offsets)
+
+
+def _as_fetched(topic: FetchedTopic, found: OffsetCommitted | NotFetched) -> FetchedOffset:
+    return FetchedOffset(
+        topic=topic.topic,
+        partition=found.partition,
+        offset=found.offset if isinstance(found, OffsetCommitted) else Offset(-1),
+        leader_epoch=found.leader_epoch if isinstance(found, OffsetCommitted) else -1,
+        metadata=found.metadata if isinstance(found, OffsetCommitted) else "",
+        error=found.error if isinstance(found, NotFetched) else ErrorCode.NONE,
+        topic_id=topic.topic_id,
+    )
 
 
 @value

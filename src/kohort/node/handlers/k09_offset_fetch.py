@@ -1,47 +1,50 @@
 """OffsetFetch: one group before version 8, many since; each group is one question."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import groupby, islice
+from operator import attrgetter
 from typing import Final
 
 from kohort.coordinator.commands import FetchOffsets, TopicPartitions
-from kohort.coordinator.replies import FetchedOffset, OffsetsFetched, Refused, Reply
-from kohort.log.limits import LEADER_EPOCH
+from kohort.coordinator.replies import FetchedTopic, NotFetched, OffsetsFetched, Refused, Reply
 from kohort.node.broker import Broker
-from kohort.node.gathering import gather
+from kohort.node.offset_answers import OffsetAnswer
 from kohort.node.request import Request
-from kohort.types import ZERO_UUID, ErrorCode, Millis, Offset, Topic, Uuid, maker
+from kohort.node.topics import Topics
+from kohort.types import ZERO_UUID, ErrorCode, Millis, maker
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
+from kohort.wire.errors import UnencodableMessage
 
-_NO_EPOCH: Final = -1
+_MANY_GROUPS: Final = 8
+_BY_ID: Final = 10
+"""The version since which topics go by id."""
+
+_make_command: Final = maker(FetchOffsets)
+_make_asked: Final = maker(TopicPartitions)
+"""A thousand groups may be asked about at once."""
+
+_get_ticket: Final = attrgetter("ticket")
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
     body: OffsetFetchRequest = request.body
-    groups = body.groups if request.version >= 8 else (_as_group(body),)
+    groups = body.groups if request.version >= _MANY_GROUPS else (_as_group(body),)
+    replies: list[Reply] = []
 
-    def finish(answers: list[OffsetFetchResponseGroup]) -> None:
-        if request.version >= 8:
-            request.answer(OffsetFetchResponse(groups=tuple(answers)))
-        else:
-            request.answer(_as_single(answers[0]))
+    def deliver(reply: Reply) -> None:
+        replies.append(reply)
+        if len(replies) == len(groups):
+            replies.sort(key=_get_ticket)  # tickets were issued in the order of the groups
+            _answer(broker.topics, request, groups, replies)
 
-    collect = gather(len(groups), finish)
-    for index, asked in enumerate(groups):
-        _fetch(broker, request, asked, partial(collect, index), now)
+    issue, submit, is_stable = broker.groups.issue, broker.groups.submit, body.require_stable
+    for asked in groups:
+        topics = None if asked.topics is None else _known(broker.topics, asked.topics, request)
+        submit(_make_command(issue(deliver), asked.group_id, topics, is_stable), now)
     if not groups:
-        finish([])
+        _answer(broker.topics, request, groups, replies)
 
 
 def _as_group(body: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -54,117 +57,68 @@ def _as_group(body: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=body.group_id, topics=topics)
 
 
-def _fetch(
-    broker: Broker,
+def _known(
+    topics: Topics, asked: tuple[OffsetFetchRequestTopics, ...], request: Request
+) -> tuple[TopicPartitions, ...]:
+    """By name, a topic may be gone and its offsets still there; by id it cannot be asked for."""
+    if request.version < _BY_ID:
+        return tuple([_make_asked(t.name, t.partition_indexes, ZERO_UUID) for t in asked])
+    named = ((topics.find_by_id(each.topic_id), each) for each in asked)
+    return tuple(
+        _make_asked(topic.name, each.partition_indexes, each.topic_id)
+        for topic, each in named
+        if topic is not None
+    )
+
+
+def _answer(
+    topics: Topics,
     request: Request,
-    asked: OffsetFetchRequestGroup,
-    collect: Callable[[OffsetFetchResponseGroup], None],
-    now: Millis,
+    groups: tuple[OffsetFetchRequestGroup, ...],
+    replies: list[Reply],
 ) -> None:
-    by_id = request.version >= 10
-    topics = None
-    strangers: list[OffsetFetchResponseTopics] = []
-    if asked.topics is not None:
-        known = []
-        for topic in asked.topics:
-            named = broker.topics.name(topic.name, topic.topic_id, by_id=by_id)
-            if by_id and named.count == 0:
-                strangers.append(_unknown(topic))
-            else:
-                known.append(
-                    TopicPartitions(
-                        topic=named.name,
-                        partitions=topic.partition_indexes,
-                        topic_id=topic.topic_id,
-                    )
-                )
-        topics = tuple(known)
-
-    def deliver(reply: Reply) -> None:
-        if isinstance(reply, Refused):
-            collect(OffsetFetchResponseGroup(group_id=asked.group_id, error_code=reply.error))
-            return
-        found = _topics(broker, reply, topics, by_id=by_id)
-        collect(OffsetFetchResponseGroup(group_id=asked.group_id, topics=(*found, *strangers)))
-
-    command = FetchOffsets(
-        ticket=broker.groups.issue(deliver),
-        group_id=asked.group_id,
-        topics=topics,
-        require_stable=request.body.require_stable,
-    )
-    broker.groups.submit(command, now)
-
-
-def _topics(
-    broker: Broker, reply: Reply, asked: tuple[TopicPartitions, ...] | None, *, by_id: bool
-) -> Iterator[OffsetFetchResponseTopics]:
-    """What was found, as it was asked for: a topic without partitions has an answer too."""
-    assert isinstance(reply, OffsetsFetched), f"an offset fetch cannot be answered with {reply}"
-    if asked is None:
-        for name, offsets in groupby(reply.offsets, key=lambda each: each.topic):
-            topic_id = (broker.topics.id_of(name) if by_id else None) or ZERO_UUID
-            yield _topic(name, topic_id, offsets)
+    answer = OffsetAnswer(request.version)
+    try:
+        for asked, reply in zip(groups, replies, strict=True):
+            if isinstance(reply, Refused):
+                answer.add_group(asked.group_id, (), reply.error)
+                continue
+            assert isinstance(reply, OffsetsFetched), f"this answers no offset fetch: {reply}"
+            found = reply.topics
+            if request.version >= _BY_ID:
+                found = _by_id(topics, asked, found)
+            answer.add_group(asked.group_id, found)
+        payload = answer.frame(request.header.correlation_id)
+    except UnencodableMessage as error:
+        request.hang_up(str(error))
         return
-    found = iter(reply.offsets)
-    for topic in asked:
-        yield _topic(topic.topic, topic.topic_id, islice(found, len(topic.partitions)))
+    request.error = answer.error
+    request.answer_encoded(payload)
 
 
-def _topic(
-    name: Topic, topic_id: Uuid, offsets: Iterable[FetchedOffset]
-) -> OffsetFetchResponseTopics:
-    # DEVIATION: Kafka tells any epoch that was committed. One that no leader here has had came from
-    # another Kafka with the offset, and a Java consumer would wait for such a leader for ever.
-    partitions = [
-        _make_partition(
-            each.partition,
-            each.offset,
-            each.leader_epoch if each.leader_epoch <= LEADER_EPOCH else _NO_EPOCH,
-            each.metadata,
-            each.error,
+def _by_id(
+    topics: Topics, asked: OffsetFetchRequestGroup, found: tuple[FetchedTopic, ...]
+) -> tuple[FetchedTopic, ...]:
+    """As found, with ids where all were asked for, and then whatever no topic has the id of."""
+    if asked.topics is None:
+        return tuple(
+            FetchedTopic(
+                topic=each.topic,
+                topic_id=topics.id_of(each.topic) or ZERO_UUID,
+                offsets=each.offsets,
+            )
+            for each in found
         )
-        for each in offsets
-    ]
-    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=tuple(partitions))
+    known = {each.topic_id for each in found}
+    return found + tuple(_unknown(each) for each in asked.topics if each.topic_id not in known)
 
 
-_make_partition: Final = maker(OffsetFetchResponsePartitions)
-"""All offsets of a thousand groups are told in one answer."""
-
-
-def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
+def _unknown(topic: OffsetFetchRequestTopics) -> FetchedTopic:
+    return FetchedTopic(
+        topic=topic.name,
         topic_id=topic.topic_id,
-        partitions=tuple(
-            OffsetFetchResponsePartitions(
-                partition_index=partition,
-                committed_offset=Offset(-1),
-                metadata="",
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-            )
-            for partition in topic.partition_indexes
-        ),
-    )
-
-
-def _as_single(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    return OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=tuple(
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetFetchResponsePartition(
-                        partition_index=each.partition_index,
-                        committed_offset=each.committed_offset,
-                        committed_leader_epoch=each.committed_leader_epoch,
-                        metadata=each.metadata,
-                        error_code=each.error_code,
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for topic in group.topics
+        offsets=tuple(
+            NotFetched(partition=each, error=ErrorCode.UNKNOWN_TOPIC_ID)
+            for each in topic.partition_indexes
         ),
     )
