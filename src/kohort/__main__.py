@@ -1,5 +1,5 @@
 """Lets `python -m kohort` do what the kohort command does."""
 
-from kohort.cli import app
+from kohort.cli.entry import main
 
-app(prog_name="kohort")
+main()

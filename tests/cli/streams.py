@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.client.clusters import Cluster
 from tests.tidy.repository import ROOT
 from tests.waiting import wait_until

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 
 
 def test_version_is_that_of_the_package() -> None:

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 import kohort
 from kohort.admin import offsets, topics
 from kohort.admin.cluster import open_cluster
-from kohort.cli import app, docs
+from kohort.cli import docs
+from kohort.cli.app import app
 from kohort.types import GroupId, Offset, Topic
 from tests.cli.scenes import SETTINGS, place
 from tests.tidy.repository import read

@@ -15,7 +15,7 @@ from typing import Self
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from kohort.demo import member
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.pipeline.forensics.commanding import Corpus, forensics, make_corpus
 
 pyarrow_parquet = pytest.importorskip("pyarrow.parquet")

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import kohort
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.cli.scenes import SETTINGS
 
 

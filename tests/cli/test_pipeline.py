@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kohort
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.pipeline.ingesting import (
     Broker,
     all_places,

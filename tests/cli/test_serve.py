@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kohort
-from kohort.cli import app
+from kohort.cli.app import app
 from kohort.node.config import SETTINGS, text_of
 from kohort.types import ErrorCode, Topic
 from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic

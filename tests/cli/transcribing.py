@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 
 FOLDER = Path(__file__).with_name("transcripts")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from kohort.corpus.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from kohort.coordinator import notes
 from kohort.log import settings_table
 from kohort.node import journal

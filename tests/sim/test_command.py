@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from kohort.sim.drawing import draw_plan
 from kohort.sim.plan import Kind
 from kohort.sim.planfile import write_plan

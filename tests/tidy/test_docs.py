@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.tidy.repository import ROOMS, ROOT, find_texts, read
 
 DOCUMENTS = {path: text for path, text in find_texts() if path.endswith(".md")}

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 import typer
 
-from kohort.cli import app
+from kohort.cli.app import app
 
 _OPENING: Final = """\
 # The command line

@@ -2,28 +2,30 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.log.errors import LogError
-from kohort.node.broker import Address
-from kohort.node.config import SETTINGS, BadSetting, read_settings, split_address, text_of
-from kohort.node.foreground import serve
-from kohort.node.server import CannotStart, GaveUp
+from kohort.cli.wish import Wish
+
+if TYPE_CHECKING:
+    from kohort.cli.serving import OnReady
+    from kohort.node.broker import Address
+
+_DEFAULT: Final = Wish()
 
 
 def run(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
-    ] = "127.0.0.1:9092",
+    ] = _DEFAULT.listen,
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="Where everything is kept; made if missing.")
-    ] = Path("kohort-data"),
+    ] = _DEFAULT.data,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given many times."),
@@ -48,30 +50,14 @@ def run(
     if settings:
         _list_settings()
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    try:
-        host, port = split_address("--listen", listen)
-        page = _read_metrics(metrics)
-        chosen = read_settings(config, tuple(set_ or ()))
-        with _console(console) as start_console:
+    from kohort.cli.serving import serve  # noqa: PLC0415  # other verbs need no node
 
-            def on_ready(address: Address) -> None:
-                _say_ready(address)
-                start_console(address)
-
-            serve(host, port, data, chosen, metrics=page, on_ready=on_ready)
-    except (BadSetting, CannotStart, GaveUp, LogError) as error:
-        typer.echo(f"kohort: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def _say_ready(address: Address) -> None:
-    typer.echo(f"kohort ready on {address.host}:{address.port}")
-    sys.stdout.flush()
+    wish = Wish(listen=listen, data=data, set=tuple(set_ or ()), config=config, metrics=metrics)
+    raise typer.Exit(serve(wish, _console(console)))
 
 
 @contextmanager
-def _console(listen: str) -> Iterator[Callable[[Address], None]]:
+def _console(listen: str) -> "Iterator[OnReady]":
     """What starts the console, once the node is ready; it ends after the node."""
     if not listen:
         yield lambda _: None
@@ -101,7 +87,7 @@ def _console(listen: str) -> Iterator[Callable[[Address], None]]:
             say_ready(console)
             sys.stdout.flush()
 
-    def start_soon(address: Address) -> None:
+    def start_soon(address: "Address") -> None:
         # On a thread: the node answers only once its loop goes on.
         console.bootstrap = f"{_reachable(address.host)}:{address.port}"
         threads.append(Thread(target=start, name="kohort-console-start", daemon=True))
@@ -120,13 +106,8 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
 
 
-def _read_metrics(text: str) -> Address | None:
-    if not text:
-        return None
-    host, port = split_address("--metrics", text)
-    return Address(host=host, port=port)
-
-
 def _list_settings() -> None:
+    from kohort.node.config import SETTINGS, text_of  # noqa: PLC0415  # as above
+
     for setting in SETTINGS.values():
         typer.echo(f"{setting.name}={text_of(setting.default)}\n    {setting.meaning}")

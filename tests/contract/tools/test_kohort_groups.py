@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from typer.testing import CliRunner
 
-from kohort.cli import app
+from kohort.cli.app import app
 from tests.contract.tools.cluster import Cluster
 from tests.contract.tools.reading import Row, read_tables
 from tests.contract.tools.working import commit, committed, delete_records, member, write
