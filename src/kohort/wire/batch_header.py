@@ -14,7 +14,9 @@ import struct
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
-from typing import Final, NoReturn, Protocol
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import Any, Final, NoReturn, Protocol
 
 from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, maker, value
 from kohort.wire.compression import Codec
@@ -228,10 +230,22 @@ class _Crc32c(Protocol):
 
 @cache
 def _crc32c() -> _Crc32c:
-    # The package reads its own metadata when imported, which takes longer than importing wire.
-    from crc32c import crc32c  # noqa: PLC0415
+    """From the package's compiled module alone, where it is found.
 
-    return crc32c
+    The package itself reads its own metadata and makes a command line when it is imported. That
+    takes as long as importing all of wire, and the first to join a group would wait for it.
+    """
+    package = PathFinder.find_spec("crc32c")
+    inside = None if package is None else package.submodule_search_locations
+    compiled = PathFinder.find_spec("crc32c._crc32c", inside or ())
+    if compiled is None or compiled.loader is None:
+        from crc32c import crc32c  # noqa: PLC0415  # as above
+
+        return crc32c
+    module: Any = module_from_spec(compiled)
+    compiled.loader.exec_module(module)
+    made: _Crc32c = module.crc32c
+    return made
 
 
 def checksum(data: Buffer) -> int:
