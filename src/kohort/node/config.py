@@ -4,7 +4,6 @@ SETTINGS is the whole truth: `kohort serve --help`, the docs and DescribeConfigs
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -316,6 +315,8 @@ def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
 def _read(name: str, text: str) -> Any:
     setting = SETTINGS.get(name)
     if setting is None:
+        from difflib import get_close_matches  # noqa: PLC0415  # only who errs needs it
+
         near = get_close_matches(name, SETTINGS, 1, 0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise BadSetting(f"there is no setting {name}{hint}")

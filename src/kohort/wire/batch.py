@@ -5,10 +5,10 @@ the records is in batch_header, and is offered here too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from kohort.types import Millis, Offset, ProducerEpoch, ProducerId
+from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, value
 from kohort.wire import compression
 from kohort.wire.batch_header import (
     CONTROL_FLAG,
@@ -75,7 +75,7 @@ __all__ = [
 _FIRST_OFFSET: Final = Offset(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NewBatch:
     """Records to be written together; the first one gets base_offset, the others follow it."""
 
@@ -92,7 +92,7 @@ class NewBatch:
     base_sequence: int = NO_SEQUENCE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Batch:
     """A batch as read."""
 

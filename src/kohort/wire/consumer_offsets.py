@@ -26,7 +26,6 @@ no default at all: a member's classic metadata and assignment epochs are empty w
 absent, and null only when a tag says so; Kafka writes one for every member that is not classic.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.types import (
@@ -39,6 +38,7 @@ from kohort.types import (
     Partition,
     Topic,
     Uuid,
+    value,
 )
 from kohort.wire.compiler import decode
 from kohort.wire.embedded import encode_versioned, read_version
@@ -239,7 +239,7 @@ class ConsumerGroupRegularExpressionValue:
     timestamp: Millis = int64()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Kind:
     """What a key's number announces: the shapes of the record's key and value."""
 
@@ -248,8 +248,8 @@ class Kind:
 
 
 KINDS: Final = {
-    number: Kind(key, value)
-    for key, value in (
+    number: Kind(key=key, value=content)
+    for key, content in (
         (OffsetCommitKey, OffsetCommitValue),
         (GroupMetadataKey, GroupMetadataValue),
         (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),

@@ -4,11 +4,10 @@ A transaction ends in every partition it touched with a batch of one such record
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from kohort.types import Millis, Offset, ProducerEpoch, ProducerId
+from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, value
 from kohort.wire.batch import NO_PARTITION_LEADER_EPOCH, NewBatch, NewRecord, Record
 from kohort.wire.errors import MalformedMessage, UnencodableMessage
 
@@ -24,7 +23,7 @@ class MarkerType(IntEnum):
     COMMIT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EndTransactionMarker:
     """The end of a transaction of the producer that the batch names."""
 

@@ -8,7 +8,6 @@ declaration and writes the functions that do.
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from kohort.types import ZERO_UUID, value
@@ -29,7 +28,7 @@ FIXED: Final = {
 """Wire types of constant width, by the letter `struct` knows them by."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Field:
     """How a field travels. `element` describes an array's items, `struct` a nested declaration."""
 
@@ -52,7 +51,7 @@ class Field:
         return self.nullable_since is not None and self.nullable_since <= version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Schema:
     """What the compiler and the registry know of a declared class."""
 

@@ -6,12 +6,10 @@ the traceback leads to the note, and the note to the message, field and position
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One name on the way to a field; in an array, also the locals that tell the item's index."""
 
     name: str
@@ -29,8 +27,7 @@ class Step:
         return f"{self.name}[{index}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(NamedTuple):
     """Where a field sits in its message."""
 
     steps: tuple[Step, ...] = ()
@@ -48,8 +45,7 @@ class Path:
         return ".".join(step.show(variables) for step in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One value of a fused run: its struct letter, the expression it meets, and its path."""
 
     letter: str
@@ -61,14 +57,14 @@ class Item:
         return struct.calcsize(">" + self.letter)
 
 
-@dataclass(slots=True)
 class Source:
     """Lines of a function body under construction, and the names they need."""
 
-    lines: list[str] = field(default_factory=list)
-    notes: dict[int, tuple[Item, ...]] = field(default_factory=dict)
-    names: dict[str, Any] = field(default_factory=dict)
-    depth: int = 2
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.notes: dict[int, tuple[Item, ...]] = {}
+        self.names: dict[str, Any] = {}
+        self.depth = 2
 
     def add(self, line: str, *items: Item) -> None:
         self.lines.append("    " * self.depth + line)

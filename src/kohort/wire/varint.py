@@ -5,7 +5,7 @@ byte as well. A reader raises IndexError where the bytes end and ValueError wher
 not; whoever calls it knows the field and turns either into a MalformedMessage.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -94,20 +94,23 @@ def _encode(value: int) -> bytes:
 
 
 class _Encoded(dict[int, bytes]):
-    """The bytes of numbers: the usual ones ready-made, the others computed and not kept."""
+    """The bytes of numbers: the usual ones kept once computed, the others not."""
 
     __slots__ = ("_encode",)
 
-    def __init__(self, encode: Callable[[int], bytes], ready: Iterable[int]) -> None:
-        super().__init__((value, encode(value)) for value in ready)
+    def __init__(self, encode: Callable[[int], bytes]) -> None:
+        super().__init__()
         self._encode = encode
 
     def __missing__(self, value: int) -> bytes:
-        return self._encode(value)
+        encoded = self._encode(value)
+        if value in _KEPT:
+            self[value] = encoded
+        return encoded
 
 
-_READY: Final = range(1024)
+_KEPT: Final = range(1024)
 
-UVARINT: Final = _Encoded(encode_uvarint, _READY)
-VARINT: Final = _Encoded(encode_varint, _READY)
-VARLONG: Final = _Encoded(encode_varlong, _READY)
+UVARINT: Final = _Encoded(encode_uvarint)
+VARINT: Final = _Encoded(encode_varint)
+VARLONG: Final = _Encoded(encode_varlong)

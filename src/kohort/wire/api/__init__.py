@@ -3,11 +3,11 @@
 A file is imported when its key is first asked for.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Final
 
+from kohort.types import value
 from kohort.wire.schema import schema_of
 
 FILES: Final = (
@@ -54,7 +54,7 @@ KEYS: Final = tuple(_FILE_BY_KEY)
 """Every API key that is spoken here, in ascending order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Api:
     """One API: its number, its name, its two messages and the versions both exist in."""
 
