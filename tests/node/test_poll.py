@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kohort.node.sockets import Sockets
+from tests.waiting import let_it_turn, reach
 
 PIECE = 1 << 20
 
@@ -66,20 +67,14 @@ class Inn:
         count = len(self.guests)
         caller = socket.create_connection(("127.0.0.1", self.port))
         self.callers.append(caller)
-        await until(lambda: len(self.guests) > count)
+        await reach(lambda: len(self.guests) > count)
         return caller
 
     async def close(self) -> None:
         for caller in self.callers:
             caller.close()
         self.sockets.close()
-        await asyncio.sleep(0)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.001)
+        await let_it_turn()
 
 
 def hosted(play: Callable[[Inn], Any]) -> None:
@@ -109,7 +104,7 @@ def test_all_that_came_is_taken_up_before_anybody_is_answered() -> None:
         for caller in callers:
             caller.sendall(b"question")
 
-        await until(lambda: len(inn.heard) == 6)
+        await reach(lambda: len(inn.heard) == 6)
 
         assert inn.heard == ["question"] * 3 + ["end"] * 3
         assert [read(caller, 6) for caller in callers] == [b"answer"] * 3
@@ -124,7 +119,7 @@ def test_what_is_written_between_turns_is_sent_too() -> None:
         inn.guests[0].transport.write(b"itself")
         inn.sockets.soon(lambda: inn.heard.append("soon"))
 
-        await until(lambda: "soon" in inn.heard)
+        await reach(lambda: "soon" in inn.heard)
 
         assert read(caller, 9) == b"by itself"
 
@@ -139,10 +134,10 @@ def test_who_reads_slowly_is_waited_for_and_gets_everything() -> None:
         while "pause" not in inn.heard:
             guest.transport.write(b"x" * PIECE)
             sent += PIECE
-            await asyncio.sleep(0)
+            await let_it_turn()
         # What is asked meanwhile is still heard, and what is written still waits its turn.
         caller.sendall(b"hello")
-        await until(lambda: "hello" in inn.heard)
+        await reach(lambda: "hello" in inn.heard)
         guest.transport.write(b"last")
         caller.settimeout(0)
         received = b""
@@ -151,7 +146,7 @@ def test_who_reads_slowly_is_waited_for_and_gets_everything() -> None:
             try:
                 received += caller.recv(PIECE)
             except BlockingIOError:
-                await asyncio.sleep(0)
+                await let_it_turn()
 
         assert received == b"x" * sent + b"last"
         assert inn.heard == ["made", "pause", "hello", "resume"]
@@ -172,7 +167,7 @@ def test_what_was_written_before_the_end_arrives(*, is_aborted: bool) -> None:
         guest.transport.write(b"too late")
 
         assert guest.transport.is_closing()
-        await until(lambda: "lost" in inn.heard)
+        await reach(lambda: "lost" in inn.heard)
         assert read(caller, 100) == b"goodbye"
         assert guest.errors == [None]
         assert inn.sockets.open == set()
@@ -186,7 +181,7 @@ def test_whoever_closes_gets_what_is_still_on_its_way_and_then_the_end() -> None
         guest = inn.guests[0]
         while "pause" not in inn.heard:
             guest.transport.write(b"x" * PIECE)
-            await asyncio.sleep(0)
+            await let_it_turn()
         guest.transport.close()
         assert "lost" not in inn.heard
         caller.settimeout(0)
@@ -197,7 +192,7 @@ def test_whoever_closes_gets_what_is_still_on_its_way_and_then_the_end() -> None
                     if not caller.recv(PIECE):
                         break
                 except BlockingIOError:
-                    await asyncio.sleep(0)
+                    await let_it_turn()
 
         assert guest.errors == [None]
 
@@ -211,7 +206,7 @@ def test_a_caller_that_hangs_up_is_noticed() -> None:
         rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         rude.close()
 
-        await until(lambda: inn.heard.count("lost") == 2)
+        await reach(lambda: inn.heard.count("lost") == 2)
 
         assert inn.guests[0].errors == [None]
         (reset,) = inn.guests[1].errors
@@ -227,11 +222,11 @@ def test_nothing_is_read_from_whoever_is_paused() -> None:
         inn.heard.clear()
         caller.sendall(b"unheard")
         other.sendall(b"heard")
-        await until(lambda: bool(inn.heard))
+        await reach(lambda: bool(inn.heard))
         assert inn.heard == ["heard"]
 
         inn.guests[0].transport.resume_reading()
-        await until(lambda: len(inn.heard) == 2)
+        await reach(lambda: len(inn.heard) == 2)
 
         assert inn.heard == ["heard", "unheard"]
 
@@ -252,7 +247,7 @@ def test_a_large_piece_arrives_whole() -> None:
             if left:
                 with contextlib.suppress(BlockingIOError):
                     left = left[caller.send(left) :]
-            await asyncio.sleep(0)
+            await let_it_turn()
 
         assert b"".join(pieces) == sent
 
@@ -277,7 +272,7 @@ def test_without_room_for_more_connections_those_that_wait_are_let_in_later(
         caller = await inn.call()
 
         caller.sendall(b"here")
-        await until(lambda: "here" in inn.heard)
+        await reach(lambda: "here" in inn.heard)
         assert refusals == []
 
     hosted(play)

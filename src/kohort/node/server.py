@@ -96,7 +96,7 @@ class Server:
         self.broker = Broker(self._settings, topics, syncer, call_soon=self._sockets.soon)
         try:
             port = self._sockets.listen(host, port)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             self._sockets.close()
             self._close_files()
             raise CannotStart(f"cannot listen on {host}:{port}: {_reason(error)}") from error
@@ -147,7 +147,7 @@ class Server:
         page = MetricsPage(self.broker)
         try:
             port = await page.start(asked.host, asked.port)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             self._sockets.close()
             self._close_files()
             where = f"{asked.host}:{asked.port}"
@@ -282,8 +282,10 @@ class Server:
         self.stopping.set()
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | UnicodeError) -> str:
     """Without what asyncio adds, which names the address a second time."""
+    if isinstance(error, UnicodeError):
+        return "no host can have that name"
     if isinstance(error, socket.gaierror) or error.errno is None:
         return error.strerror or str(error)
     return os.strerror(error.errno)
