@@ -167,6 +167,14 @@ def test_a_name_nobody_knows_is_no_place_to_listen(tmp_path: Path) -> None:
     assert refusal.startswith("cannot listen on no-such-host.invalid:9092: ")
 
 
+def test_a_name_nobody_can_have_is_refused_as_such(tmp_path: Path) -> None:
+    host = "a" * 64
+
+    refusal = refusal_of("--listen", f"{host}:9092", "--data", str(tmp_path))
+
+    assert refusal == f"cannot listen on {host}:9092: no host can have that name"
+
+
 def test_a_directory_in_use_is_refused_to_a_second_process(served: Served) -> None:
     assert refusal_for(served.data) == f"{served.data} is in use by another process"
 
