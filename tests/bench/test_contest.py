@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from bench.beside_kafka.contest import Quantity, Sample, contest
+import pytest
+
+from bench.beside_kafka import contest as contest_module
+from bench.beside_kafka.contest import Quantity, Sample, contest, wait_until_idle
 from bench.kit.brokers import BROKERS, Broker, CannotDo
 from bench.kit.figures import Figure
 
@@ -70,3 +73,37 @@ def test_who_cannot_be_prepared_has_failed() -> None:
 
     assert (speed.kohort.failure, weight.kohort.failure) == ("no groups", "no groups")
     assert speed.peer.samples == (1,)
+
+
+class Working:
+    """A broker that goes on for a while after it was asked."""
+
+    def __init__(self, cpu_s: list[float]) -> None:
+        self._cpu_s = cpu_s
+        self.looks = 0
+
+    @property
+    def cpu_s(self) -> float:
+        self.looks += 1
+        return self._cpu_s.pop(0)
+
+
+def test_a_broker_is_waited_for_until_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest_module, "IDLE_LOOK_S", 0.001)
+    broker = Working([0.0, 0.5, 0.5, 0.6, 0.6, 0.6])
+
+    wait_until_idle(broker)
+
+    assert broker.looks == 6
+
+
+def test_a_broker_that_never_rests_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contest_module, "IDLE_LOOK_S", 0.001)
+    monkeypatch.setattr(contest_module, "IDLE_PATIENCE_S", 0.05)
+    broker = Working([float(number) for number in range(1_000)])
+
+    wait_until_idle(broker)
+
+    assert broker.looks > 2

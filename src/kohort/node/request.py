@@ -112,7 +112,7 @@ class Request:
         self._finish(ready.start + number + ready.rest)
 
     def answer_encoded(self, payload: bytes) -> None:
-        """For the one case where a broker answers in a version that was not asked for."""
+        """For an answer whose bytes its handler has made itself."""
         self._finish(payload)
 
     def answer_nothing(self) -> None:
