@@ -115,7 +115,7 @@ class OffsetToCommit:
 class Places:
     """The partitions of a commit, in its order: made once for all commits of the same ones."""
 
-    __slots__ = ("form", "only_topic", "partitions", "topic_ids", "topics")
+    __slots__ = ("form", "partitions", "topic_ids", "topics")
 
     def __init__(
         self,
@@ -126,7 +126,6 @@ class Places:
         self.topics = topics
         self.partitions = partitions
         self.topic_ids = topic_ids
-        self.only_topic = topics[0] if len(set(topics)) == 1 else None
         self.form: Any = None
         """What the codec has worked out about them; kept here, so that it goes when they go."""
 

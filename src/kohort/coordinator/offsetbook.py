@@ -6,10 +6,15 @@ that its commit no longer counts.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
+from kohort.coordinator.commands import Places
 from kohort.coordinator.records import OffsetCommitted, OffsetsCommitted
 from kohort.types import Partition, ProducerId, Topic
+
+_PUT_DOWN_MAX: Final = 100
+"""Commits that nobody has looked at; protects memory from members that come and go."""
 
 
 @dataclass(slots=True)
@@ -18,13 +23,46 @@ class PendingOffset:
     is_overtaken: bool = False
 
 
-@dataclass(slots=True)
 class OffsetBook:
-    committed: dict[Topic, dict[Partition, OffsetCommitted]] = field(default_factory=dict)
-    pending: dict[tuple[Topic, Partition], dict[ProducerId, PendingOffset]] = field(
-        default_factory=dict
-    )
-    """By partition, then by producer in the order of their records."""
+    """Nobody looks at most commits before the next one of the same partitions comes. So those told
+    by columns are put down as they are, and written out when somebody looks."""
+
+    __slots__ = ("_committed", "_put_down", "pending")
+
+    def __init__(self) -> None:
+        self._committed: dict[Topic, dict[Partition, OffsetCommitted]] = {}
+        self._put_down: dict[Places, OffsetsCommitted] = {}
+        """The last commit of each set of partitions, in the order in which they came."""
+        self.pending: dict[tuple[Topic, Partition], dict[ProducerId, PendingOffset]] = {}
+        """By partition, then by producer in the order of their records."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OffsetBook):
+            return NotImplemented
+        return self.committed == other.committed and self.pending == other.pending
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"OffsetBook({self.committed!r}, pending={self.pending!r})"
+
+    @property
+    def committed(self) -> dict[Topic, dict[Partition, OffsetCommitted]]:
+        if self._put_down:
+            self._write_out()
+        return self._committed
+
+    def _write_out(self) -> None:
+        put_down, self._put_down = self._put_down, {}
+        for records in put_down.values():
+            places = records.columns.places
+            for topic, partition, record in zip(
+                places.topics, places.partitions, records, strict=True
+            ):
+                partitions = self._committed.get(topic)
+                if partitions is None:
+                    partitions = self._committed[topic] = {}
+                partitions[partition] = record
 
     def __bool__(self) -> bool:
         return bool(self.committed) or bool(self.pending)
@@ -51,16 +89,17 @@ class OffsetBook:
         partitions[record.partition] = record
 
     def commit_all(self, records: OffsetsCommitted) -> None:
-        """The same, one after the other; where they are of one topic it is found only once."""
-        topic = records.columns.places.only_topic
-        if self.pending or topic is None:
+        """The same for each of them, one after the other."""
+        if self.pending:
             for record in records:
                 self.commit(record)
             return
-        partitions = self.committed.get(topic)
-        if partitions is None:
-            partitions = self.committed[topic] = {}
-        partitions.update(zip(records.columns.places.partitions, records, strict=True))
+        places = records.columns.places
+        # What was put down for the same partitions is overtaken, and its place in the order too.
+        self._put_down.pop(places, None)
+        self._put_down[places] = records
+        if len(self._put_down) > _PUT_DOWN_MAX:
+            self._write_out()
 
     def commit_pending(self, producer_id: ProducerId, record: OffsetCommitted) -> None:
         waiting = self.pending.setdefault((record.topic, record.partition), {})
