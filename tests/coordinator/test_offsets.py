@@ -10,10 +10,13 @@ from kohort.coordinator.commands import (
     DeleteGroups,
     DeleteOffsets,
     EndTransaction,
+    FetchManyOffsets,
+    FetchOffsets,
     OffsetColumns,
     OffsetToCommit,
     Places,
     Request,
+    Shutdown,
     Ticket,
     TopicPartitions,
 )
@@ -142,6 +145,24 @@ def test_offsets_told_by_columns_are_kept_as_those_told_one_by_one(
         return scene.driver.machine.hard_state(), asked.told(CommitAnswered).results
 
     assert kept_and_told(columns) == kept_and_told(tuple(columns))
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_many_groups_are_fetched_as_each_would_be_alone(*, is_stopped: bool) -> None:
+    scene = Scene()
+    scene.ask(commit)
+    scene.ask(commit_to_a_new_group)
+    if is_stopped:
+        scene.driver.decide(Shutdown())
+    fetches = tuple(
+        FetchOffsets(ticket=Ticket(number), group_id=group_id)
+        for number, group_id in enumerate((GROUP, OTHER, GroupId("unheard of")), 100)
+    )
+
+    together = scene.driver.decide(FetchManyOffsets(fetches=fetches)).replies
+
+    assert together == [reply for each in fetches for reply in scene.driver.decide(each).replies]
+    assert [reply.ticket for reply in together] == [100, 101, 102]
 
 
 @pytest.mark.parametrize(

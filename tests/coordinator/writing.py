@@ -36,6 +36,8 @@ def line_of(command: Command) -> str:  # noqa: C901  # a flat table
         case commands.FetchOffsets():
             stable = ["stable"] if command.require_stable else []
             return _line("fetch", command.group_id, *_topics(command.topics or ()), *stable)
+        case commands.FetchManyOffsets():
+            raise AssertionError("each of them is a line of its own")
         case commands.DeleteOffsets():
             return _line("delete-offsets", command.group_id, *_topics(command.topics))
         case commands.DescribeGroups():

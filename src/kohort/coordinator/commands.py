@@ -214,6 +214,13 @@ class FetchOffsets:
 
 
 @value
+class FetchManyOffsets:
+    """Offsets of many groups at once, each with a ticket and an answer of its own."""
+
+    fetches: tuple[FetchOffsets, ...]
+
+
+@value
 class DeleteOffsets:
     ticket: Ticket
     group_id: GroupId
@@ -279,4 +286,4 @@ Request: TypeAlias = (
 )
 """Commands that carry a ticket."""
 
-Command: TypeAlias = Request | ForgetTopics | TimerFired | Shutdown
+Command: TypeAlias = Request | FetchManyOffsets | ForgetTopics | TimerFired | Shutdown

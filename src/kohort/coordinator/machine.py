@@ -10,7 +10,7 @@ It never waits, never reads a clock, never rolls a die, never writes and never l
 it keeps an outcome's records before anything else of that outcome happens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -28,10 +28,12 @@ from kohort.coordinator.commands import (
     Command,
     CommitOffsets,
     CommitTransactionOffsets,
+    DeletedTopic,
     DeleteGroups,
     DeleteOffsets,
     DescribeGroups,
     EndTransaction,
+    FetchManyOffsets,
     FetchOffsets,
     ForgetTopics,
     Heartbeat,
@@ -129,12 +131,21 @@ class Coordinator:
             case TimerFired():
                 self._on_timer(turn, command.key)
             case ForgetTopics():
-                for group in self.groups.values():
-                    for topic in command.topics:
-                        offsets.forget_topic(turn, group, topic)
+                self._forget(turn, command.topics)
+            case FetchManyOffsets():
+                self._answer_all(turn, command.fetches)
             case _:
                 self._answer(turn, command)
         return turn.outcome
+
+    def _forget(self, turn: Turn, topics: Iterable[DeletedTopic]) -> None:
+        for group in self.groups.values():
+            for topic in topics:
+                offsets.forget_topic(turn, group, topic)
+
+    def _answer_all(self, turn: Turn, commands: Iterable[Request]) -> None:
+        for command in commands:
+            self._answer(turn, command)
 
     def _answer(self, turn: Turn, command: Request) -> None:
         fault = self._find_fault(command)

@@ -3,7 +3,7 @@
 from operator import attrgetter
 from typing import Final
 
-from kohort.coordinator.commands import FetchOffsets, TopicPartitions
+from kohort.coordinator.commands import FetchManyOffsets, FetchOffsets, TopicPartitions
 from kohort.coordinator.replies import FetchedTopic, NotFetched, OffsetsFetched, Refused, Reply
 from kohort.node.broker import Broker
 from kohort.node.offset_answers import OffsetAnswer
@@ -39,11 +39,14 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
             replies.sort(key=_get_ticket)  # tickets were issued in the order of the groups
             _answer(broker.topics, request, groups, replies)
 
-    issue, submit, is_stable = broker.groups.issue, broker.groups.submit, body.require_stable
+    issue, is_stable = broker.groups.issue, body.require_stable
+    fetches = []
     for asked in groups:
         topics = None if asked.topics is None else _known(broker.topics, asked.topics, request)
-        submit(_make_command(issue(deliver), asked.group_id, topics, is_stable), now)
-    if not groups:
+        fetches.append(_make_command(issue(deliver), asked.group_id, topics, is_stable))
+    if fetches:
+        broker.groups.submit(FetchManyOffsets(fetches=tuple(fetches)), now)
+    else:
         _answer(broker.topics, request, groups, replies)
 
 
