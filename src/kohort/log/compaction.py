@@ -34,8 +34,8 @@ from kohort.wire.batch import (
 from kohort.wire.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG
 from kohort.wire.errors import MalformedMessage
 
-_STEP_BYTES: Final = 1 << 17
-"""What is read between two chances to do something else: some ten milliseconds' worth."""
+_STEP_BYTES: Final = 1 << 15
+"""What is read between two chances to do something else: some two milliseconds' worth."""
 
 _KEY_BYTES_MAX: Final = 31
 """Longer keys are held as a digest of 32 bytes: two keys then never look the same."""

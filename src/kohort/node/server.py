@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from kohort.node.metrics_page import MetricsPage
 
 _CHECKPOINT_INTERVAL_MS: Final = 30_000
-_CLEANING_BUDGET_BYTES: Final = 256 * 1024
-_BETWEEN_CLEANINGS_S: Final = 0.02
-"""Cleaning has a share of the loop, some ten milliseconds of every thirty, while there is work."""
+_CLEANING_BUDGET_BYTES: Final = 48 * 1024
+_BETWEEN_CLEANINGS_S: Final = 0.004
+"""Cleaning has a share of the loop, some two milliseconds of every six, while there is work."""
 
 
 class CannotStart(Exception):
