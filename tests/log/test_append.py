@@ -83,7 +83,7 @@ def made_for(log: PartitionLog, counts: list[int], size: int) -> list[Made]:
 
 @given(
     runs=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=9), min_size=1, max_size=4),
-    size=st.integers(0, 300),
+    size=st.integers(0, 250),
     segment_bytes=st.sampled_from(["1500", "5000", "100000"]),
     timestamp_type=st.sampled_from(["CreateTime", "LogAppendTime"]),
 )
