@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.log import compaction
 from kohort.log.limits import Limits
 from kohort.log.partition import PartitionLog
 from kohort.types import Millis, Offset
@@ -109,6 +110,31 @@ def test_compaction_never_changes_what_the_last_values_are(
     with opened(disk) as log:
         assert latest_of(log) == expected
         assert log.end_offset == sum(len(records) for records, _, _ in writes)
+
+
+@given(writes=WRITES)
+@settings(max_examples=25)
+def test_what_is_dropped_without_a_look_would_have_been_dropped_anyway(
+    writes: list[tuple[list[tuple[str, str | None]], Codec, bool]],
+) -> None:
+    topic_settings = {**COMPACTED, "internal.segment.bytes": "500"}
+    outcomes = []
+    for marks_max in (1 << 20, 0):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            opened(ForgetfulDisk(), topic_settings) as log,
+        ):
+            patch.setattr(compaction, "_MARKS_MAX", marks_max)
+            reports = []
+            for number, (records, codec, cleans) in enumerate(writes):
+                now = Millis(NOW + 300 * number)
+                batch = (new_record(key, text, now) for key, text in records)
+                log.append(new_batch(*batch, codec=codec), now)
+                if cleans:
+                    reports.append(log.clean(now).compacted)
+            outcomes.append((read_all(log), reports))
+
+    assert outcomes[0] == outcomes[1]
 
 
 def test_the_growing_segment_is_never_touched() -> None:

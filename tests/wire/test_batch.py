@@ -27,6 +27,7 @@ from kohort.wire.batch import (
     encode_retained,
     iter_records,
     peek,
+    read_keys,
     split,
     verify_crc,
 )
@@ -155,6 +156,16 @@ def test_any_kind_of_buffer_is_read_at_any_position(convert: type) -> None:
     assert tuple(iter_records(buffer, 6)) == batch.records
     assert peek(buffer, 6) == batch.header
     verify_crc(buffer, 6)
+
+
+@given(new_batches())
+def test_keys_are_read_as_with_their_records(new: NewBatch) -> None:
+    data = b"before" + encode(replace(new, codec=Codec.NONE))
+    header = peek(data, 6)
+
+    keys = read_keys(data, 6, header)
+
+    assert keys == [(record.key, record.offset) for record in iter_records(data, 6)]
 
 
 def test_a_header_is_peeked_without_its_records() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import CorruptRecordError
 
-from kohort.wire.batch import Codec, Header, decode, encode, peek, split, verify_crc
+from kohort.wire.batch import Codec, Header, decode, encode, peek, read_keys, split, verify_crc
 from kohort.wire.compression import compress
 from kohort.wire.errors import MalformedMessage
 from kohort.wire.varint import encode_varint, encode_varlong
@@ -329,3 +329,22 @@ def test_any_time_that_can_be_written_can_be_read(delta: int) -> None:
     data = encode_body(record(timestamp_delta=encode_varlong(delta)), record_count=1)
 
     assert decode(data).records[0].timestamp == peek(data).base_timestamp + delta
+
+
+@given(st.data())
+def test_keys_of_damaged_records_are_refused_or_lie_within_the_batch(
+    data: st.DataObject,
+) -> None:
+    batch = bytearray(encode(replace(SAMPLE, codec=Codec.NONE)))
+    header = peek(batch)
+    for _ in range(data.draw(st.integers(1, 4))):
+        batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
+
+    try:
+        keys = read_keys(batch, 0, header)
+    except MalformedMessage as error:
+        assert error.field.startswith("records[")
+        assert 61 <= error.position <= len(batch)
+    else:
+        assert len(keys) == header.record_count
+        assert all(header.base_offset <= offset <= header.last_offset for _, offset in keys)

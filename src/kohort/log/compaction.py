@@ -9,7 +9,9 @@ number is remembered there.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Final, TypeAlias
 
 from kohort.log.compaction_transactions import TransactionFilter
@@ -27,15 +29,28 @@ from kohort.wire.batch import (
     NO_TIMESTAMP,
     Batch,
     BatchHeader,
+    Codec,
     Record,
     decode,
     encode_retained,
+    iter_records,
+    read_keys,
+    split,
+    verify_crc,
 )
 from kohort.wire.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG
 from kohort.wire.errors import MalformedMessage
 
 _STEP_BYTES: Final = 1 << 15
 """What is read between two chances to do something else: some two milliseconds' worth."""
+
+_MARKS_MAX: Final = 1 << 26
+"""Offsets that changed since the last round, up to which a byte is spent on each; beyond, batches
+are looked into one by one."""
+
+_MARKS_IN_A_ROW: Final = 4_000
+_MARK_BYTES: Final = 4
+"""As much work as to read so many bytes."""
 
 _KEY_BYTES_MAX: Final = 31
 """Longer keys are held as a digest of 32 bytes: two keys then never look the same."""
@@ -104,6 +119,8 @@ class Compaction:
         self._last_written = last_written
         self._aborted = aborted
         self._offsets: dict[bytes, int] = {}
+        self._is_last: bytearray | None = None
+        """For each offset since `dirty_from`: whether its record is the last one of its key."""
         self._unfinished: Offset | None = None
         self.cleaned_to = plan.dirty_from
         """Up to here the log is compact once the round is done."""
@@ -113,6 +130,7 @@ class Compaction:
     def run(self) -> Iterator[Step]:
         """Does a little with each step. Raises Damaged where the log cannot be read."""
         yield from self._note_keys()
+        yield from self._mark_last()
         transactions = TransactionFilter(self._aborted)
         for group in _group(self._sources(), self._settings, self._plan.dirty_to):
             self._unfinished = group[0].base_offset
@@ -153,11 +171,12 @@ class Compaction:
             if found is None:
                 continue
             for chunk in self._chunks(segment, found[0]):
-                for _, batch in _batches(segment, chunk):
+                for position, header in _headers(segment, chunk):
                     if len(self._offsets) >= self._limits.compaction_keys_max:
                         return
-                    self._note_batch(batch, transactions)
-                    self.cleaned_to = batch.header.next_offset
+                    with _as_damage(segment):
+                        self._note_batch(chunk, position, header, transactions)
+                    self.cleaned_to = header.next_offset
                 yield Work(bytes_read=len(chunk))
         self.cleaned_to = plan.dirty_to
 
@@ -167,13 +186,35 @@ class Compaction:
         end = segments[at].base_offset if at < len(segments) else self._plan.dirty_to
         return end > self._plan.dirty_from
 
-    def _note_batch(self, batch: Batch, transactions: TransactionFilter) -> None:
-        if batch.header.is_control:
-            transactions.end(batch)
-        elif not transactions.is_aborted(batch.header):
-            for record in batch.records:
-                if record.key is not None and record.offset >= self._plan.dirty_from:
-                    self._offsets[_shorten(record.key)] = record.offset
+    def _note_batch(
+        self, chunk: bytes, position: int, header: BatchHeader, transactions: TransactionFilter
+    ) -> None:
+        if header.is_control:
+            transactions.end(decode(chunk, position, check_crc=False))
+            return
+        if transactions.is_aborted(header):
+            return
+        if header.codec is Codec.NONE:
+            keys = read_keys(chunk, position, header)
+        else:
+            records = iter_records(chunk, position, check_crc=False)
+            keys = [(record.key, record.offset) for record in records]
+        offsets, first = self._offsets, self._plan.dirty_from
+        for key, offset in keys:
+            if key is not None and offset >= first:
+                offsets[_shorten(key)] = offset
+
+    def _mark_last(self) -> Iterator[Work]:
+        first = self._plan.dirty_from
+        if self.cleaned_to - first > _MARKS_MAX:
+            return
+        is_last = bytearray(self.cleaned_to - first)
+        offsets = iter(self._offsets.values())
+        while some := list(islice(offsets, _MARKS_IN_A_ROW)):
+            for offset in some:
+                is_last[offset - first] = 1
+            yield Work(bytes_read=_MARK_BYTES * len(some))
+        self._is_last = is_last
 
     # The second pass
 
@@ -183,11 +224,14 @@ class Compaction:
     def _copy(
         self, segment: Segment, chunk: bytes, new: Segment, transactions: TransactionFilter
     ) -> None:
-        for position, batch in _batches(segment, chunk):
-            header = batch.header
-            kept = self._filter(batch, transactions)
+        for position, header in _headers(segment, chunk):
             self.records_read += header.record_count
             self.bytes_read += header.size_in_bytes
+            if self._is_overtaken(header):
+                continue
+            with _as_damage(segment):
+                batch = decode(chunk, position, check_crc=False)
+            kept = self._filter(batch, transactions)
             for aborted in transactions.take_kept():
                 new.note_aborted(aborted)
             if kept is None:
@@ -201,6 +245,16 @@ class Compaction:
             new.append(data, header.last_offset, timestamp)
             self.records_kept += len(kept.records)
             self.bytes_kept += len(data)
+
+    def _is_overtaken(self, header: BatchHeader) -> bool:
+        """Whether every record of a batch has a later one in its place, without a look at it. No
+        is no answer: the batch may be part of a transaction, or older than what was noted."""
+        first = header.base_offset - self._plan.dirty_from
+        if self._is_last is None or first < 0 or header.next_offset > self.cleaned_to:
+            return False
+        if header.is_control or header.is_transactional or self._must_stay(header):
+            return False
+        return self._is_last.find(1, first, first + header.last_offset_delta + 1) < 0
 
     def _filter(self, batch: Batch, transactions: TransactionFilter) -> Batch | None:
         """What stays of a batch: itself, a part of it, nothing but its header, or None."""
@@ -284,16 +338,20 @@ def _group(
         yield group
 
 
-def _batches(segment: Segment, chunk: bytes) -> Iterator[tuple[int, Batch]]:
-    """Checked, so that damage is never sealed under a new checksum."""
-    position = 0
-    while position < len(chunk):
-        try:
-            batch = decode(chunk, position)
-        except MalformedMessage as error:
-            raise Damaged(segment.path(), "compact", str(error)) from error
-        yield position, batch
-        position += batch.header.size_in_bytes
+def _headers(segment: Segment, chunk: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Of batches whose checksums are right: damage is never sealed under a new one."""
+    with _as_damage(segment):
+        for position, header in split(chunk):
+            verify_crc(chunk, position, header)
+            yield position, header
+
+
+@contextmanager
+def _as_damage(segment: Segment) -> Iterator[None]:
+    try:
+        yield
+    except MalformedMessage as error:
+        raise Damaged(segment.path(), "compact", str(error)) from error
 
 
 def _shorten(key: bytes) -> bytes:

@@ -41,6 +41,7 @@ from kohort.wire.records import (
     Record,
     encode_pairs,
     encode_records,
+    read_record_keys,
     read_records,
 )
 from kohort.wire.varint import Buffer
@@ -67,6 +68,7 @@ __all__ = [
     "encode_retained",
     "iter_records",
     "peek",
+    "read_keys",
     "seal_moment",
     "split",
     "verify_crc",
@@ -116,6 +118,14 @@ def iter_records(
     Header, checksum and compression are checked before this returns, a record when its turn comes.
     """
     return _open(buf, pos, check_crc=check_crc, max_bytes=max_bytes)[1]
+
+
+def read_keys(buf: Buffer, pos: int, header: BatchHeader) -> list[tuple[bytes | None, Offset]]:
+    """The key and the offset of each record of the batch at pos, which is not compressed; its
+    header was peeked, and its checksum is not looked at."""
+    start = pos + HEADER_BYTES
+    body = bytes(memoryview(buf)[start : pos + header.size_in_bytes])
+    return read_record_keys(body, header, message="RecordBatch", shift=start)
 
 
 def _open(

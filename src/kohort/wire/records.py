@@ -178,6 +178,51 @@ def read_records(  # noqa: C901 - one straight line, since a call for every numb
         raise MalformedMessage(message, "records", shift + pos, reason)
 
 
+def read_record_keys(
+    body: bytes, header: BatchHeader, *, message: str, shift: int
+) -> list[tuple[bytes | None, Offset]]:
+    """The key and the offset of each record, for whoever needs no more; values and headers are
+    stepped over unseen. Errors are told as those of `read_records`."""
+    base_offset, offset_max, size = header.base_offset, 2 * header.last_offset_delta, len(body)
+    keys: list[tuple[bytes | None, Offset]] = []
+    start = pos = 0
+    try:
+        for _ in range(header.record_count):
+            start = pos
+            length = body[pos]
+            pos += 1
+            if length > 127:
+                length, pos = continue_uvarint(body, pos, length)
+            end = pos + (length >> 1)
+            n = body[pos + 1]
+            pos += 2
+            if n > 127:
+                n, pos = continue_uvarlong(body, pos, n)
+            offset = body[pos]
+            pos += 1
+            if offset > 127:
+                offset, pos = continue_uvarint(body, pos, offset)
+            odd = length | offset
+            n = body[pos]
+            pos += 1
+            if n > 127:
+                n, pos = continue_uvarint(body, pos, n)
+            key = None
+            if n != 1:
+                key = body[pos : pos + (n >> 1)]
+                pos += n >> 1
+                odd |= n
+            if not pos < end <= size or offset > offset_max or odd & 1:
+                _reject()
+            keys.append((key, Offset(base_offset + (offset >> 1))))
+            pos = end
+    except (IndexError, ValueError):
+        field, position, reason = _find_fault(body, start, header.last_offset_delta)
+        field = f"records[{len(keys)}].{field}"
+        raise MalformedMessage(message, field, shift + position, reason) from None
+    return keys
+
+
 def _read_headers(body: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     count, pos = read_varint(body, pos)
     if not 0 <= count <= (end - pos) // 2:
