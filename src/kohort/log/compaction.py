@@ -7,13 +7,14 @@ it may go (KIP-534). The last batch of a producer stays even when it is empty, s
 number is remembered there.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from struct import Struct
 from typing import Final, TypeAlias
 
+from kohort.log.compaction_keys import LastOffsets
 from kohort.log.compaction_transactions import TransactionFilter
 from kohort.log.disk import Disk
 from kohort.log.errors import Damaged
@@ -26,20 +27,21 @@ from kohort.log.settings import TopicSettings
 from kohort.log.swap import remove_segment
 from kohort.types import Millis, Offset, ProducerId, value
 from kohort.wire.batch import (
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     Batch,
     BatchHeader,
-    Codec,
     Record,
     decode,
     encode_retained,
-    iter_records,
-    read_keys,
     split,
     verify_crc,
 )
-from kohort.wire.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG
+from kohort.wire.batch_header import CODEC_MASK, CONTROL_FLAG, DELETE_HORIZON_FLAG, LENGTH_END
 from kohort.wire.errors import MalformedMessage
+
+_GLANCE: Final = Struct(">qi9xhi16xq6xi")
+"""Of a header: base offset, length, attributes, last offset delta, producer id, record count."""
 
 _STEP_BYTES: Final = 1 << 15
 """What is read between two chances to do something else: some two milliseconds' worth."""
@@ -51,9 +53,6 @@ are looked into one by one."""
 _MARKS_IN_A_ROW: Final = 4_000
 _MARK_BYTES: Final = 4
 """As much work as to read so many bytes."""
-
-_KEY_BYTES_MAX: Final = 31
-"""Longer keys are held as a digest of 32 bytes: two keys then never look the same."""
 
 
 @value
@@ -118,7 +117,7 @@ class Compaction:
         self._now = now
         self._last_written = last_written
         self._aborted = aborted
-        self._offsets: dict[bytes, int] = {}
+        self._offsets = LastOffsets(plan.dirty_from)
         self._is_last: bytearray | None = None
         """For each offset since `dirty_from`: whether its record is the last one of its key."""
         self._unfinished: Offset | None = None
@@ -194,17 +193,10 @@ class Compaction:
             return
         if transactions.is_aborted(header):
             return
-        if header.codec is Codec.NONE:
-            keys = read_keys(chunk, position, header)
-        else:
-            records = iter_records(chunk, position, check_crc=False)
-            keys = [(record.key, record.offset) for record in records]
-        offsets, first = self._offsets, self._plan.dirty_from
-        for key, offset in keys:
-            if key is not None and offset >= first:
-                offsets[_shorten(key)] = offset
+        self._offsets.note(chunk, position, header)
 
     def _mark_last(self) -> Iterator[Work]:
+        self._offsets.finish()
         first = self._plan.dirty_from
         if self.cleaned_to - first > _MARKS_MAX:
             return
@@ -224,37 +216,56 @@ class Compaction:
     def _copy(
         self, segment: Segment, chunk: bytes, new: Segment, transactions: TransactionFilter
     ) -> None:
-        for position, header in _headers(segment, chunk):
-            self.records_read += header.record_count
-            self.bytes_read += header.size_in_bytes
-            if self._is_overtaken(header):
+        position, end = 0, len(chunk)
+        while position < end:
+            size = self._pass_over(chunk, position)
+            if size:
+                position += size
                 continue
             with _as_damage(segment):
-                batch = decode(chunk, position, check_crc=False)
+                batch = decode(chunk, position)
+            header = batch.header
+            self.records_read += header.record_count
+            self.bytes_read += header.size_in_bytes
             kept = self._filter(batch, transactions)
             for aborted in transactions.take_kept():
                 new.note_aborted(aborted)
-            if kept is None:
-                continue
-            if kept is batch:
-                data = chunk[position : position + header.size_in_bytes]
-            else:
-                data = encode_retained(kept.header, kept.records)
-            # An empty batch has no record that anybody could look for by its time.
-            timestamp = max((record.timestamp for record in kept.records), default=NO_TIMESTAMP)
-            new.append(data, header.last_offset, timestamp)
-            self.records_kept += len(kept.records)
-            self.bytes_kept += len(data)
+            if kept is not None:
+                is_whole = kept is batch
+                data = chunk[position : position + header.size_in_bytes] if is_whole else None
+                self._put(new, kept, data)
+            position += header.size_in_bytes
 
-    def _is_overtaken(self, header: BatchHeader) -> bool:
-        """Whether every record of a batch has a later one in its place, without a look at it. No
-        is no answer: the batch may be part of a transaction, or older than what was noted."""
-        first = header.base_offset - self._plan.dirty_from
-        if self._is_last is None or first < 0 or header.next_offset > self.cleaned_to:
-            return False
-        if header.is_control or header.is_transactional or self._must_stay(header):
-            return False
-        return self._is_last.find(1, first, first + header.last_offset_delta + 1) < 0
+    def _put(self, new: Segment, kept: Batch, data: bytes | None) -> None:
+        """What stays of a batch; `data` if that is all of it."""
+        if data is None:
+            data = encode_retained(kept.header, kept.records)
+        # An empty batch has no record that anybody could look for by its time.
+        timestamp = max((record.timestamp for record in kept.records), default=NO_TIMESTAMP)
+        new.append(data, kept.header.last_offset, timestamp)
+        self.records_kept += len(kept.records)
+        self.bytes_kept += len(data)
+
+    def _pass_over(self, chunk: bytes, position: int) -> int:
+        """The size of a batch if every record of it has a later one in its place; else 0, and it
+        must be looked into: it may have a producer, be older than what was noted, or be damaged."""
+        base, length, attributes, delta, producer_id, count = _GLANCE.unpack_from(chunk, position)
+        first = base - self._plan.dirty_from
+        next_offset = base + delta + 1
+        if (
+            self._is_last is None
+            or first < 0
+            or next_offset > self.cleaned_to
+            or next_offset == self._plan.dirty_to
+            or producer_id != NO_PRODUCER_ID
+            or attributes & CONTROL_FLAG
+            or self._is_last.find(1, first, first + delta + 1) >= 0
+        ):
+            return 0
+        size: int = LENGTH_END + length
+        self.records_read += count
+        self.bytes_read += size
+        return size
 
     def _filter(self, batch: Batch, transactions: TransactionFilter) -> Batch | None:
         """What stays of a batch: itself, a part of it, nothing but its header, or None."""
@@ -285,7 +296,7 @@ class Compaction:
             return True
         if record.key is None:
             return False
-        if record.offset < self._offsets.get(_shorten(record.key), -1):
+        if record.offset < self._offsets.find(record.key):
             return False
         return record.value is not None or not self._is_past_horizon(header)
 
@@ -352,9 +363,3 @@ def _as_damage(segment: Segment) -> Iterator[None]:
         yield
     except MalformedMessage as error:
         raise Damaged(segment.path(), "compact", str(error)) from error
-
-
-def _shorten(key: bytes) -> bytes:
-    if len(key) <= _KEY_BYTES_MAX:
-        return key
-    return hashlib.blake2b(key, digest_size=_KEY_BYTES_MAX + 1).digest()

@@ -223,6 +223,36 @@ def read_record_keys(
     return keys
 
 
+def read_first_key(body: bytes) -> bytes:
+    """Of the first record, which is there and whole; nothing where it has no key."""
+    pos = _skip_varint(body, 0) + 1
+    pos = _skip_varint(body, _skip_varint(body, pos))
+    n = body[pos]
+    pos += 1
+    if n > 127:
+        n, pos = continue_uvarint(body, pos, n)
+    return b"" if n & 1 else body[pos : pos + (n >> 1)]
+
+
+def find_values(body: bytes, record_count: int) -> Iterator[tuple[int, int]]:
+    """Where each record's value begins and ends, in records that were read before."""
+    pos = 0
+    for _ in range(record_count):
+        length, pos = read_varint(body, pos)
+        end = pos + length
+        at = _skip_varint(body, _skip_varint(body, pos + 1))
+        key_length, at = read_varint(body, at)
+        value_length, at = read_varint(body, at + max(0, key_length))
+        yield at, at + max(0, value_length)
+        pos = end
+
+
+def _skip_varint(body: bytes, pos: int) -> int:
+    while body[pos] > 127:
+        pos += 1
+    return pos + 1
+
+
 def _read_headers(body: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
     count, pos = read_varint(body, pos)
     if not 0 <= count <= (end - pos) // 2:
