@@ -1,6 +1,6 @@
 """Where keys were seen last: batches that are alike are compared, and give what reading would."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kohort.log.compaction_keys import LastOffsets
@@ -29,7 +29,12 @@ BATCHES = st.lists(
 )
 
 
+AB, BA = (("a", "b"), "1", Codec.NONE), (("b", "a"), "1", Codec.NONE)
+
+
 @given(BATCHES, st.integers(0, 10))
+@example([AB, AB, BA, BA, BA, AB], 0)
+@example([BA, BA, AB, AB, AB, BA], 0)
 def test_every_key_is_found_where_it_was_last(
     batches: list[tuple[tuple[str | None, ...], str | None, Codec]], first: int
 ) -> None:
