@@ -27,7 +27,7 @@ WORDS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "connection-refused": (("peer", "reason"), "there are as many connections as there may be"),
     "cannot-accept": (
         ("reason",),
-        "the system has no room for another connection; whoever waits is let in when it has",
+        "the system lets no other connection in, mostly for want of room; tried again in a second",
     ),
     "connection-closed": (
         ("peer", "reason"),

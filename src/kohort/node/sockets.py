@@ -10,7 +10,6 @@ to pause. Nothing here knows what a frame is.
 """
 
 import asyncio
-import errno
 import selectors
 import socket
 from collections.abc import Callable
@@ -38,7 +37,6 @@ _UNSENT_BYTES_MAX: Final = 64 * 1024
 _UNSENT_BYTES_FEW: Final = 16 * 1024
 """When a client that reads slowly is asked to wait, and when it may go on."""
 
-_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _UNTIL_NEXT_TRY_S: Final = 1.0
 
 
@@ -108,9 +106,8 @@ class Sockets:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                # It would be ready again at once, over and over.
+                # Mostly for want of room. It would be ready again at once, over and over; and what
+                # others have said in this turn must not be lost over it.
                 journal.warn("cannot-accept", reason=error.strerror)
                 self._selector.unregister(listener)
                 self._loop.call_later(_UNTIL_NEXT_TRY_S, self._listen_again, listener)
