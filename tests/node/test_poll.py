@@ -112,6 +112,56 @@ def test_all_that_came_is_taken_up_before_anybody_is_answered() -> None:
     hosted(play)
 
 
+def test_an_error_over_what_one_says_ends_its_connection_and_no_other() -> None:
+    async def play(inn: Inn) -> None:
+        told: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        bad, *good = [await inn.call() for _ in range(3)]
+        inn.guests[0].on_piece = break_over
+        for guest in inn.guests[1:]:
+            guest.on_piece = guest.answer
+            guest.late = inn.sockets.soon
+        inn.heard.clear()
+        for caller in (bad, *good):
+            caller.sendall(b"question")
+
+        await reach(lambda: "lost" in inn.heard)
+
+        assert [str(error) for error in told] == ["no way to take up question"]
+        assert inn.heard == ["question"] * 3 + ["end"] * 2 + ["lost"]
+        assert read(bad, 1) == b""
+        assert [read(caller, 6) for caller in good] == [b"answer"] * 2
+
+    hosted(play)
+
+
+def break_over(piece: bytes) -> None:
+    raise OSError(f"no way to take up {piece.decode()}")
+
+
+def test_an_error_at_the_end_of_a_turn_keeps_nobody_from_an_answer() -> None:
+    async def play(inn: Inn) -> None:
+        told: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        caller = await inn.call()
+        guest = inn.guests[0]
+
+        def break_then_answer(piece: bytes) -> None:
+            inn.sockets.soon(lambda: break_over(piece))
+            inn.sockets.soon(lambda: guest.answer(piece))
+
+        guest.on_piece = break_then_answer
+        caller.sendall(b"question")
+
+        await reach(lambda: bool(told))
+
+        assert read(caller, 6) == b"answer"
+
+    hosted(play)
+
+
 def test_what_is_written_between_turns_is_sent_too() -> None:
     async def play(inn: Inn) -> None:
         caller = await inn.call()

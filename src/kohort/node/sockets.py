@@ -134,21 +134,27 @@ class Sockets:
         for first in range(0, len(ready), _SOCKETS_IN_A_ROW):
             self._is_turning = True
             try:
-                for take, piece in self._receive(ready[first : first + _SOCKETS_IN_A_ROW]):
-                    take(piece)
-                while self._late:
-                    late, self._late = self._late, []
-                    for then in late:
-                        then()
+                for channel, piece in self._receive(ready[first : first + _SOCKETS_IN_A_ROW]):
+                    channel.tell(channel.guest.data_received, piece)
+                self._do_late()
             finally:
                 self._is_turning = False
             self._send()
 
+    def _do_late(self) -> None:
+        while self._late:
+            late, self._late = self._late, []
+            for then in late:
+                try:
+                    then()
+                except Exception as error:  # it is told, and others have their turn
+                    self.report(error)
+
     def _receive(
         self, ready: list[tuple[selectors.SelectorKey, int]]
-    ) -> list[tuple[Callable[[bytes], None], bytes]]:
+    ) -> "list[tuple[Channel, bytes]]":
         room = self._room
-        pieces: list[tuple[Callable[[bytes], None], bytes]] = []
+        pieces: list[tuple[Channel, bytes]] = []
         for key, events in ready:
             channel: Channel | None = key.data
             if channel is None:
@@ -160,9 +166,9 @@ class Sockets:
                 continue
             count = channel.receive(room)
             if count > _COPIED_BYTES_MAX:
-                channel.guest.data_received(room[:count])
+                channel.tell(channel.guest.data_received, room[:count])
             elif count:
-                pieces.append((channel.guest.data_received, bytes(room[:count])))
+                pieces.append((channel, bytes(room[:count])))
         return pieces
 
     def has_unsent(self, channel: "Channel") -> None:
@@ -188,6 +194,11 @@ class Sockets:
 
     def call_soon(self, then: Callable[..., None], *given: object) -> None:
         self._loop.call_soon(then, *given)
+
+    def report(self, error: Exception) -> None:
+        """As asyncio would, of an error that nobody has caught."""
+        context = {"message": "an error over what came in", "exception": error}
+        self._loop.call_exception_handler(context)
 
     def close(self) -> None:
         """After everybody was told to go: whoever is still here is cut off."""
@@ -249,6 +260,14 @@ class Channel:
         if not count:
             self.close()
         return count
+
+    def tell(self, hear: Callable[..., None], *given: object) -> None:
+        """Have the guest hear something; its error takes from nobody else what they have said."""
+        try:
+            hear(*given)
+        except Exception as error:  # whichever it is, it ends this connection alone
+            self._sockets.report(error)
+            self.abort()
 
     def send(self) -> None:
         """As much of what is unsent as the system takes; the rest when it says so."""
@@ -326,10 +345,10 @@ class Channel:
         self._watch(watched | _WRITE if self._is_blocked else watched)
         if not self._is_guest_paused and self._unsent_bytes > _UNSENT_BYTES_MAX:
             self._is_guest_paused = True
-            self.guest.pause_writing()
+            self.tell(self.guest.pause_writing)
         elif self._is_guest_paused and self._unsent_bytes <= _UNSENT_BYTES_FEW:
             self._is_guest_paused = False
-            self.guest.resume_writing()
+            self.tell(self.guest.resume_writing)
 
     def _watch(self, wanted: int) -> None:
         if wanted != self._watched and not self._is_gone:
