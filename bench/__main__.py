@@ -1,7 +1,7 @@
 """All benchmarks, one after another, each in a process of its own: `python -m bench`.
 
-Their figures are kept in bench/results.json, and docs/benchmarks.md is written anew from it. A
-rehearsal with --quick keeps nothing, and prints what it would have written.
+Each one's figures are kept in bench/results.json as soon as it ends, and docs/benchmarks.md is
+written anew from it. A rehearsal with --quick keeps nothing, and prints what it would have written.
 """
 
 import argparse
@@ -50,9 +50,12 @@ def main() -> int:
             words += ["--rounds", f"{options.rounds}"] if options.rounds else []
             if _run(words) or not file.exists():
                 failed.append(name)
-            else:
-                measured.append(_entry(file))
-    _keep(measured, is_quick=options.quick)
+                continue
+            measured.append(_entry(file))
+            if not options.quick:
+                _keep(measured[-1])
+    if options.quick:
+        sys.stdout.write(render(measured))
     if failed:
         sys.stderr.write(f"Failed: {' '.join(failed)}\n")
     return 1 if failed else 0
@@ -86,12 +89,9 @@ def _entry(file: Path) -> Entry:
     )
 
 
-def _keep(measured: list[Entry], *, is_quick: bool) -> None:
-    if is_quick:
-        sys.stdout.write(render(measured))
-        return
+def _keep(measured: Entry) -> None:
     old = from_stored(STORED.read_text("utf-8")) if STORED.exists() else []
-    entries = merge(old, measured, [f"bench.{name}" for name in NAMES])
+    entries = merge(old, [measured], [f"bench.{name}" for name in NAMES])
     STORED.write_text(as_stored(entries), "utf-8")
     PAGE.write_text(renew(PAGE.read_text("utf-8"), entries), "utf-8")
 
