@@ -2,15 +2,13 @@
 
 import json
 import socket
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from kohort.cli.app import app
-from tests.pipeline.forensics.commanding import Corpus, forensics, make_corpus
+from tests.pipeline.forensics.commanding import Corpus, forensics, make_corpus, sentence_in
 
 pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -18,10 +16,6 @@ pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("corpus"), "crash-loop", "steady", "scaling")
-
-
-def group_of(corpus: Corpus, kind: str) -> str:
-    return next(group for group, its_kind in corpus.groups.items() if its_kind == kind)
 
 
 def rows_in(target: Path, table: str) -> list[dict[str, object]]:
@@ -35,12 +29,6 @@ def refuse(*words: str) -> tuple[int, str]:
     return result.exit_code, result.stderr
 
 
-def sentence_in(stderr: str) -> str:
-    lines = [line for line in stderr.splitlines() if line.startswith("kohort: ")]
-    assert len(lines) == 1, stderr
-    return lines[0].removeprefix("kohort: ")
-
-
 def test_a_copied_log_becomes_tables_a_page_and_json(corpus: Corpus, tmp_path: Path) -> None:
     target, page = tmp_path / "tables", tmp_path / "report.html"
 
@@ -50,41 +38,12 @@ def test_a_copied_log_becomes_tables_a_page_and_json(corpus: Corpus, tmp_path: P
     told = json.loads(ended.said)
     assert {each["group_id"] for each in told["groups"]} == corpus.groups.keys()
     assert {each["group_id"] for each in rows_in(target, "gold/groups")} == corpus.groups.keys()
-    guilty = group_of(corpus, "crash-loop")
+    guilty = corpus.group_of("crash-loop")
     found = {(each["group_id"], each["finding"]) for each in rows_in(target, "gold/findings")}
     assert (guilty, "crash-loop") in found
     assert told["headline"] in page.read_text("utf-8")
     assert json.loads((target / "_complete.json").read_text("utf-8"))["has_events"]
     assert "findings" in ended.journal
-
-
-def test_of_one_group_only_what_is_newer_is_told(corpus: Corpus, tmp_path: Path) -> None:
-    target, group = tmp_path / "tables", group_of(corpus, "crash-loop")
-    since = "2026-01-05T08:30"
-
-    ended = forensics(
-        *corpus.words, "--to", f"{target}", "--since", since, "--group", group, "--verbose"
-    )
-
-    assert ended.code == 0, ended.journal
-    generations = rows_in(target, "silver/generations")
-    assert {row["group_id"] for row in generations} == {group}
-    begin = datetime.fromisoformat(f"{since}+00:00")
-    moments: list[Any] = [row["at"] for row in generations]
-    assert min(moments) >= begin
-    first, *others = ended.said.splitlines()
-    assert f" {len(generations)} generations, " in first
-    assert f"the tables are in {target}" in others
-    assert any(line.startswith("critical") and group in line for line in others)
-
-
-def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
-    nowhere = f"{tmp_path / 'nowhere'}"
-
-    ended = forensics("--from-log", nowhere, "--to", f"{tmp_path / 'tables'}")
-
-    assert (ended.code, ended.said) == (1, "")
-    assert nowhere in sentence_in(ended.journal)
 
 
 def test_a_broker_that_is_not_there_is_told_before_a_spark_is_started(tmp_path: Path) -> None:

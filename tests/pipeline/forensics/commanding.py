@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from kohort.cli.app import app
 from kohort.corpus.making import Plan, make
 from kohort.pipeline.forensics import tables
 from kohort.pipeline.forensics.store import Store
@@ -38,6 +40,18 @@ def forensics(*words: str) -> Ended:
     return Ended(code=ended.returncode, said=ended.stdout, journal=ended.stderr)
 
 
+def forensics_here(*words: str) -> Ended:
+    """The same in this process, on the Spark that runs in it already."""
+    ended = CliRunner().invoke(app, ["pipeline", "forensics", *words], terminal_width=200)
+    return Ended(code=ended.exit_code, said=ended.stdout, journal=ended.stderr)
+
+
+def sentence_in(journal: str) -> str:
+    lines = [line for line in journal.splitlines() if line.startswith("kohort: ")]
+    assert len(lines) == 1, journal
+    return lines[0].removeprefix("kohort: ")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
     place: Path
@@ -59,6 +73,9 @@ class Corpus:
     def groups(self) -> dict[str, str]:
         """By their names, the kinds of their histories."""
         return {each["group"]: each["kind"] for each in self._truth() if each["what"] == "group"}
+
+    def group_of(self, kind: str) -> str:
+        return next(group for group, its_kind in self.groups.items() if its_kind == kind)
 
     @property
     def triggers(self) -> dict[tuple[str, int], str]:
