@@ -1,20 +1,23 @@
 """Compaction: the last record of every key stays, at its offset; everything else goes in time."""
 
 from pathlib import Path
+from typing import Never
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import compaction
+from kohort.log.errors import StorageError
 from kohort.log.limits import Limits
 from kohort.log.partition import PartitionLog
-from kohort.types import Millis, Offset
+from kohort.types import Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.batch import Codec
 from tests.log.disks import ForgetfulDisk
 from tests.log.logs import (
     COMPACTED,
     NOW,
+    SMALL_SEGMENTS,
     TOPIC,
     file_names,
     get_log,
@@ -286,6 +289,56 @@ def test_compaction_can_be_done_a_little_at_a_time() -> None:
 
     assert steps > 5
     assert latest_of(log) == expected
+
+
+def test_while_a_round_goes_on_other_partitions_wait_a_second_to_be_looked_at() -> None:
+    catalog = open_catalog(ForgetfulDisk())
+    fill(get_log(catalog, COMPACTED), rounds=60)
+    expiring = {**SMALL_SEGMENTS, "retention.ms": "1"}
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, expiring, NOW)
+    visits = catalog.partition(Topic("visits"), Partition(0))
+    assert visits is not None
+    assert not catalog.clean(NOW, budget_bytes=1).is_done
+    fill(visits, rounds=60)
+
+    assert not catalog.clean(Millis(NOW + 999), budget_bytes=1).partitions
+    (cleaned,) = catalog.clean(Millis(NOW + 1000), budget_bytes=1).partitions
+
+    assert cleaned.topic == "visits"
+    assert cleaned.cleaned.segments_removed > 1
+
+
+def test_a_round_that_fails_is_not_begun_again_at_once() -> None:
+    disk = ForgetfulDisk()
+    catalog = open_catalog(disk)
+    fill(get_log(catalog, COMPACTED), rounds=60)
+    assert not catalog.clean(NOW, budget_bytes=1).is_done
+
+    def fail(path: str) -> Never:
+        raise StorageError(path, "create", "Input/output error")
+
+    disk.create = fail  # type: ignore[method-assign]  # a disk that fails
+    while not (cleaned := catalog.clean(NOW, budget_bytes=1)).partitions:
+        assert not cleaned.is_done
+
+    assert cleaned.partitions[0].cleaned.failure is not None
+    assert cleaned.is_done
+
+
+def test_a_topic_that_is_deleted_while_it_is_compacted_keeps_no_other_from_it() -> None:
+    catalog = open_catalog(ForgetfulDisk())
+    fill(get_log(catalog, COMPACTED), rounds=60)
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, COMPACTED, NOW)
+    visits = catalog.partition(Topic("visits"), Partition(0))
+    assert visits is not None
+    fill(visits, rounds=60)
+    assert not catalog.clean(NOW, budget_bytes=1).is_done
+
+    catalog.delete_topic(TOPIC)
+
+    cleaned = [each.topic for _ in range(1000) for each in catalog.clean(NOW, 1).partitions]
+    assert cleaned == ["visits"]
+    assert catalog.clean(NOW, 1).is_done
 
 
 def test_deleting_records_gives_up_a_round_under_way() -> None:

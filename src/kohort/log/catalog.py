@@ -37,6 +37,9 @@ from kohort.types import ErrorCode, Millis, Partition, ProducerId, Topic, Uuid, 
 _NO_DEFAULTS: Final[Mapping[str, str]] = {}
 _LIMITS: Final = Limits()
 
+_LOOK_AROUND_MS: Final = 1_000
+"""How long partitions wait to be looked at while one of them is being compacted."""
+
 
 @value
 class CleanedPartition:
@@ -79,6 +82,7 @@ class Catalog:
         self._by_id = {topic.topic_id: topic.name for topic in content.topics.values()}
         self._written: dict[PartitionLog, None] = {}
         self._compacting: PartitionLog | None = None
+        self._look_around_at = Millis(0)
 
     @classmethod
     def open(
@@ -231,6 +235,8 @@ class Catalog:
         del self._by_id[topic.topic_id]
         for log in self._logs.pop(name):
             log.abandon()
+            if self._compacting is log:
+                self._compacting = None
             self._written.pop(log, None)
             self._checkpoints.forget(name, log.partition)
         # The topic is gone in any case. What is left, the next start removes.
@@ -294,8 +300,12 @@ class Catalog:
         """Retention everywhere, and compaction in one partition after the other, as far as due.
 
         Compaction reads about budget_bytes in all; one partition's is finished before the next
-        begins, so that only one holds its keys in memory.
+        begins, so that only one holds its keys in memory. While it goes on, the others are looked
+        at every so often: with many of them, that takes longer than to go on.
         """
+        if self._compacting is not None and budget_bytes is not None and now < self._look_around_at:
+            return self._go_on(self._compacting, budget_bytes)
+        self._look_around_at = Millis(now + _LOOK_AROUND_MS)
         cleaned: list[CleanedPartition] = []
         left = budget_bytes
         is_done = True
@@ -317,6 +327,22 @@ class Catalog:
         except StorageError as error:
             failure = str(error)
         return CleanedCatalog(partitions=tuple(cleaned), is_done=is_done, failure=failure)
+
+    def _go_on(self, log: PartitionLog, budget_bytes: int) -> CleanedCatalog:
+        """With the round that is under way. After it another may be due; but after a failure it
+        would be the same one again."""
+        try:
+            result = log.compact(budget_bytes)
+        except StorageError as error:
+            result = Cleaned(start_offset=log.start_offset, failure=str(error))
+        if result.is_done:
+            self._compacting = None
+        cleaned = CleanedPartition(topic=log.topic, partition=log.partition, cleaned=result)
+        return CleanedCatalog(
+            partitions=(cleaned,) if result.has_news else (),
+            is_done=result.failure is not None,
+            failure=None,
+        )
 
     @staticmethod
     def _clean_partition(

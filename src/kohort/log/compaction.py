@@ -43,14 +43,14 @@ from kohort.wire.errors import MalformedMessage
 _GLANCE: Final = Struct(">qi9xhi16xq6xi")
 """Of a header: base offset, length, attributes, last offset delta, producer id, record count."""
 
-_STEP_BYTES: Final = 1 << 15
-"""What is read between two chances to do something else: some two milliseconds' worth."""
+_STEP_BYTES: Final = 6 * 1024
+"""What is read between two chances to do something else: some tenths of a millisecond's worth."""
 
 _MARKS_MAX: Final = 1 << 26
 """Offsets that changed since the last round, up to which a byte is spent on each; beyond, batches
 are looked into one by one."""
 
-_MARKS_IN_A_ROW: Final = 4_000
+_MARKS_IN_A_ROW: Final = 2_000
 _MARK_BYTES: Final = 4
 """As much work as to read so many bytes."""
 

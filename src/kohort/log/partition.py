@@ -337,6 +337,12 @@ class PartitionLog:
             self._begin_compaction(plan, now)
         return self._compactor.go_on(cleaned, budget_bytes, self._note_cleaned)
 
+    def compact(self, budget_bytes: int) -> Cleaned:
+        """Goes on with the round of compaction that `clean` began, and does nothing else."""
+        self._check_usable()
+        cleaned = Cleaned(start_offset=self._start)
+        return self._compactor.go_on(cleaned, budget_bytes, self._note_cleaned)
+
     def _move_start(self, offset: Offset) -> None:
         """Kept before anything is removed, so that a crash cannot leave a hole."""
         self._checkpoints.start_offsets.put(self.topic, self.partition, offset)
