@@ -130,13 +130,15 @@ def _nothing_but(prepare: Callable[[Side], None], side: Side) -> Iterator[Sample
     yield from ()
 
 
-def tell_beside(about: str | None, measure: Callable[[Effort], Iterable[Figure]]) -> None:
+def tell_beside(
+    about: str | None, measure: Callable[[Effort], Iterable[Figure]], rounds: int = ROUNDS
+) -> None:
     """A benchmark's main program. Where there is no Kafka, or no broker starts, it says so."""
     # Thousands of connections: as many as the system allows, here and in all that is started here.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        tell(about or "", PEER, measure, rounds=ROUNDS)
+        tell(about or "", PEER, measure, rounds=rounds)
     except (CannotDo, Unavailable) as error:
         sys.exit(f"{error}")
 

@@ -2,12 +2,16 @@
 
 A tool is a Java process of its own on one core, the broker has another. Produce and fetch go as
 fast as they can; latency is taken at a steady ten megabytes a second, since a full buffer has none.
-Records lie in the page cache on both sides, as is Kafka's default.
+Records lie in the page cache on both sides, as is Kafka's default. Where the tool's core is busier
+than the broker's, what is seen is what the tool can do; the rows about a CPU second, of the
+broker's, tell the brokers apart all the same.
 """
 
 import os
 import re
+import resource
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,6 +99,16 @@ def loads(total_bytes: int, *, is_quick: bool) -> Iterator[Load]:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a tool said, and what it took. Shares are CPU seconds in each second."""
+
+    said: str
+    generator: float
+    broker: float
+    broker_cpu_s: float
+
+
 def turn_about(brokers: tuple[Broker, ...], effort: Effort, load: Load) -> Iterator[Figure]:
     produced = Quantity(name=f"produce, {load.title}", unit="MB/s", target=TARGET)
     latency = Quantity(name=f"produce, {load.title}, p99 at 10 MB/s", unit="ms")
@@ -113,22 +127,33 @@ def turn_about(brokers: tuple[Broker, ...], effort: Effort, load: Load) -> Itera
         broker.create_topic(load.topic, load.partitions)
 
     def run(broker: Broker) -> Iterator[Sample]:
-        per_second, _ = produce(broker, load, -1)
-        yield Sample(quantity=produced.name, amount=per_second)
-        _, p99 = produce(broker, steady, STEADY_BYTES_PER_S // load.size)
-        yield Sample(quantity=latency.name, amount=p99)
+        ran = produce(broker, load, -1)
+        yield from samples(produced, load, ran, read_produced(ran.said)[0])
+        ran = produce(broker, steady, STEADY_BYTES_PER_S // load.size)
+        yield Sample(quantity=latency.name, amount=read_produced(ran.said)[1])
         if is_fetched:
-            yield Sample(quantity=fetched.name, amount=fetch(broker, load))
+            ran = fetch(broker, load)
+            yield from samples(fetched, load, ran, read_fetched(ran.said, load.records))
 
-    wanted = (produced, latency, *((fetched,) if is_fetched else ()))
+    wanted = [produced, for_cpu(produced), latency]
+    wanted += [fetched, for_cpu(fetched)] if is_fetched else []
     yield from contest(brokers, effort.rounds, wanted, run)
     for broker in brokers:
         delete_topic(broker, load.topic)
 
 
-def produce(broker: Broker, load: Load, throughput: int) -> tuple[float, float]:
-    """MB/s and the 99th percentile of latency, once it is warm."""
-    said = run_tool(
+def for_cpu(rate: Quantity) -> Quantity:
+    return Quantity(name=f"{rate.name}, for a CPU second", unit="MB")
+
+
+def samples(rate: Quantity, load: Load, ran: Ran, per_second: float) -> Iterator[Sample]:
+    yield Sample(quantity=rate.name, amount=per_second, generator=ran.generator, broker=ran.broker)
+    amount = load.total_bytes / 1e6 / ran.broker_cpu_s
+    yield Sample(quantity=for_cpu(rate).name, amount=amount)
+
+
+def produce(broker: Broker, load: Load, throughput: int) -> Ran:
+    return run_tool(
         broker,
         "ProducerPerformance",
         *("--topic", load.topic, "--num-records", f"{load.records}"),
@@ -137,11 +162,10 @@ def produce(broker: Broker, load: Load, throughput: int) -> tuple[float, float]:
         *("--bootstrap-server", f"127.0.0.1:{broker.port}"),
         *("--command-property", f"acks={load.acks}", f"compression.type={load.codec}"),
     )
-    return read_produced(said)
 
 
 def read_produced(said: str) -> tuple[float, float]:
-    """The tool ends with a line about all it did, or with one about all but the warm-up."""
+    """MB/s and the 99th percentile of latency, once it is warm: the last line is about that."""
     found = re.findall(r"\(([\d.,]+) MB/sec\).*?([\d.,]+) ms 99th", said)
     if not found:
         raise CannotDo(f"the producer tool said: {said[-300:]}")
@@ -150,19 +174,17 @@ def read_produced(said: str) -> tuple[float, float]:
     return float(rate.replace(",", "")) * 1.048576, float(p99.replace(",", ""))
 
 
-def fetch(broker: Broker, load: Load) -> float:
-    """MB/s, from when the partitions are assigned."""
-    said = run_tool(
+def fetch(broker: Broker, load: Load) -> Ran:
+    return run_tool(
         broker,
         "ConsumerPerformance",
         *("--topic", load.topic, "--num-records", f"{load.records}", "--hide-header"),
         *("--bootstrap-server", f"127.0.0.1:{broker.port}", "--timeout", "60000"),
     )
-    return read_fetched(said, load.records)
 
 
 def read_fetched(said: str, records: int) -> float:
-    """The last line has, after times and totals, what was read in a second of fetching."""
+    """MB/s from when partitions are assigned: the last line has it, after times and totals."""
     lines = [line.split(",") for line in said.splitlines() if line.count(",") == 9]
     if not lines or int(lines[-1][4]) < records:
         raise CannotDo(f"the consumer tool said: {said[-300:]}")
@@ -179,7 +201,7 @@ def round_trips(brokers: tuple[Broker, ...], effort: Effort) -> Iterator[Figure]
         broker.create_topic("trips", 1)
         words = ["--bootstrap-server", f"127.0.0.1:{broker.port}", "--topic", "trips"]
         words += ["--num-records", f"{count}", "--producer-acks", "1", "--record-size", "1000"]
-        p50, p99 = read_round_trips(run_tool(broker, "EndToEndLatency", *words))
+        p50, p99 = read_round_trips(run_tool(broker, "EndToEndLatency", *words).said)
         yield Sample(quantity=median.name, amount=p50)
         yield Sample(quantity=worst.name, amount=p99)
 
@@ -193,18 +215,27 @@ def read_round_trips(said: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-def run_tool(broker: Broker, name: str, *arguments: str) -> str:
+def run_tool(broker: Broker, name: str, *arguments: str) -> Ran:
     words = java.command(find_classpath(), _HOME + name, *arguments, heap_mb=512, options=_JAVA)
     with held(broker), on_load_core():
+        began, cpu_before, tools_before = time.monotonic(), broker.cpu_s, _children_cpu_s()
         try:
             done = subprocess.run(
                 words, capture_output=True, text=True, timeout=PATIENCE_S, check=False
             )
         except subprocess.TimeoutExpired:
             raise CannotDo(f"{broker.name}: {name} took more than {PATIENCE_S} s") from None
+        seconds, cpu_s = time.monotonic() - began, broker.cpu_s - cpu_before
+        generator = (_children_cpu_s() - tools_before) / seconds
     if done.returncode:
         raise CannotDo(f"{broker.name}: {name}: {(done.stderr or done.stdout)[-300:]}")
-    return done.stdout
+    return Ran(said=done.stdout, generator=generator, broker=cpu_s / seconds, broker_cpu_s=cpu_s)
+
+
+def _children_cpu_s() -> float:
+    """Of those that have ended. Brokers have not, while tools come and go."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager
