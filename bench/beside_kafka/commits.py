@@ -29,7 +29,7 @@ SECONDS, WARM_SECONDS = 5.0, 15.0
 KINDS = {"page cache": False, "synced": True}
 
 ROUNDS = 7
-"""The slowest hundredth of a round is often a neighbour's doing: half of these are not."""
+"""The slowest hundredth differs much from round to round, with neighbours and with compaction."""
 
 
 def measure(effort: Effort) -> Iterator[Figure]:

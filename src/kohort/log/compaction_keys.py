@@ -46,7 +46,7 @@ class LastOffsets:
         if (
             header.codec is not Codec.NONE
             or header.base_offset < self._first
-            or not (header.record_count)
+            or not header.record_count
         ):
             self._note_each(chunk, position, header)
             return

@@ -33,7 +33,7 @@ _CHECKPOINT_INTERVAL_MS: Final = 30_000
 _CLEANING_BUDGET_BYTES: Final = 6 * 1024
 _BETWEEN_CLEANINGS_S: Final = 0.0006
 """Cleaning has a share of the loop while there is work, in pieces that nobody has to wait long for:
-some tenths of a millisecond of every two."""
+some tenths of every millisecond."""
 
 
 class CannotStart(Exception):
