@@ -162,6 +162,26 @@ def test_an_error_at_the_end_of_a_turn_keeps_nobody_from_an_answer() -> None:
     hosted(play)
 
 
+def test_what_may_come_afterwards_is_done_when_the_answers_are_sent() -> None:
+    async def play(inn: Inn) -> None:
+        caller = await inn.call()
+        guest = inn.guests[0]
+        received: list[bytes] = []
+
+        def answer_and_listen(piece: bytes) -> None:
+            inn.sockets.afterwards(lambda: received.append(read(caller, 6)))
+            inn.sockets.soon(lambda: guest.answer(piece))
+
+        guest.on_piece = answer_and_listen
+        caller.sendall(b"question")
+
+        await reach(lambda: bool(received))
+
+        assert received == [b"answer"]
+
+    hosted(play)
+
+
 def test_what_is_written_between_turns_is_sent_too() -> None:
     async def play(inn: Inn) -> None:
         caller = await inn.call()

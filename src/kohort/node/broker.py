@@ -51,8 +51,12 @@ class Broker:
         *,
         fresh_uuid: Callable[[], UUID] = uuid4,
         call_soon: CallSoon | None = None,
+        call_afterwards: CallSoon | None = None,
     ) -> None:
-        """With `call_soon`, what happens in one turn of the loop is kept and noted together."""
+        """With `call_soon`, what happens in one turn of the loop is kept and noted together.
+
+        `call_afterwards` has what is noted written once all that was answered is on its way.
+        """
         self.settings = settings
         self.fresh_uuid = fresh_uuid
         self.topics = topics
@@ -65,7 +69,11 @@ class Broker:
         coordinator = Coordinator(settings.limits())
         self.figures = Figures(settings["kohort.metrics.groups.max"], coordinator.groups)
         self._events = EventsTopic(
-            topics, settings, self.fetches.appended, self.figures.lose, call_soon
+            topics,
+            settings,
+            self.fetches.appended,
+            self.figures.lose,
+            call_afterwards or call_soon,
         )
         keeper = OffsetsTopic(
             topics.offsets_partitions, syncer, self.fetches.appended, self.figures.kept

@@ -3,8 +3,9 @@
 One record per note, keyed by group; a note too large for one record becomes several. The fields
 are those of the notes, and events_table says what each means. Losing an event never stops a group.
 
-What is noted in one turn of the loop is written at its end, in one batch: before anybody who was
-told of it can ask, and before a sync that those who are to be told wait for.
+What is noted in one turn of the loop is written at its end, in one batch: after the answers that go
+out at once, but before anybody who was told of it can ask, and before a sync that those who are to
+be told wait for.
 """
 
 import dataclasses

@@ -94,7 +94,13 @@ class Server:
         self._syncer = syncer
         topics = Topics(catalog, self._settings)
         self._sockets = Sockets(self._loop, lambda: Connection(self))
-        self.broker = Broker(self._settings, topics, syncer, call_soon=self._sockets.soon)
+        self.broker = Broker(
+            self._settings,
+            topics,
+            syncer,
+            call_soon=self._sockets.soon,
+            call_afterwards=self._sockets.afterwards,
+        )
         try:
             port = self._sockets.listen(host, port)
         except (OSError, UnicodeError) as error:
@@ -183,7 +189,7 @@ class Server:
         if not self._is_arming:
             # Many may be taken up in one turn: deadlines are looked at once, at its end.
             self._is_arming = True
-            self._sockets.soon(self._arm_late)
+            self._sockets.afterwards(self._arm_late)
 
     def handle_unsupported(self, frame: bytes) -> bytes | None:
         return dispatch.answer_unsupported(frame)

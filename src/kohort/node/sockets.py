@@ -66,6 +66,7 @@ class Sockets:
         self._listeners: list[socket.socket] = []
         self._room = memoryview(bytearray(_ROOM_BYTES))
         self._late: list[Callable[[], None]] = []
+        self._last: list[Callable[[], None]] = []
         self._is_turning = False
         # Of the channels.
         self.open: set[Channel] = set()
@@ -129,6 +130,13 @@ class Sockets:
         else:
             self._loop.call_soon(then)
 
+    def afterwards(self, then: Callable[[], None]) -> None:
+        """To be called when all that was answered in this turn is sent, before more is read."""
+        if self._is_turning:
+            self._last.append(then)
+        else:
+            self._loop.call_soon(then)
+
     def _turn(self) -> None:
         ready = self._selector.select(0)
         for first in range(0, len(ready), _SOCKETS_IN_A_ROW):
@@ -136,15 +144,17 @@ class Sockets:
             try:
                 for channel, piece in self._receive(ready[first : first + _SOCKETS_IN_A_ROW]):
                     channel.tell(channel.guest.data_received, piece)
-                self._do_late()
+                self._do_all(self._late)
             finally:
                 self._is_turning = False
             self._send()
+            self._do_all(self._last)
 
-    def _do_late(self) -> None:
-        while self._late:
-            late, self._late = self._late, []
-            for then in late:
+    def _do_all(self, waiting: list[Callable[[], None]]) -> None:
+        while waiting:
+            some = waiting[:]
+            waiting.clear()
+            for then in some:
                 try:
                     then()
                 except Exception as error:  # it is told, and others have their turn
