@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kohort.node.broker import Address
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
@@ -93,7 +94,8 @@ def live_after_restart(cluster: Cluster) -> None:
 def read_into_later(consumer: Consumer) -> None:
     """Far enough to know the later leader's epoch, and to leave something unread; then commit."""
     for partition in range(PARTITIONS):
-        consumer.seek(TopicPartition(TOPIC, partition, RECORDS))
+        seek = partial(has_sought, consumer, TopicPartition(TOPIC, partition, RECORDS))
+        wait_until(seek, 20, "it reads there")
     read: set[int | None] = set()
 
     def has_read_all() -> bool:
@@ -105,6 +107,17 @@ def read_into_later(consumer: Consumer) -> None:
         return len(read) == PARTITIONS
 
     wait_until(has_read_all, 20, "one record of each partition is read")
+
+
+def has_sought(consumer: Consumer, place: TopicPartition) -> bool:
+    """librdkafka refuses to seek where it has a partition but does not fetch it yet."""
+    try:
+        consumer.seek(place)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._STATE:  # noqa: SLF001  # it is its public name
+            raise
+        return False
+    return True
 
 
 def commit_briefly(cluster: Cluster, group: str) -> None:
