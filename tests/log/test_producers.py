@@ -192,6 +192,27 @@ def test_an_idle_producer_is_forgotten_after_a_day() -> None:
             send(log, 77, producer_id=2)
 
 
+def test_a_producer_of_old_records_is_as_well_remembered() -> None:
+    with opened(ForgetfulDisk()) as log:
+        send(log, 0, timestamp=NOW - 2 * DAY)
+
+        log.clean(Millis(NOW + DAY - 1))
+
+        assert send(log, 0, timestamp=NOW - 2 * DAY).is_duplicate
+
+
+def test_a_crash_does_not_forget_a_producer_of_old_records() -> None:
+    disk = ForgetfulDisk()
+    log = get_log(open_catalog(disk))
+    send(log, 0, timestamp=NOW - 2 * DAY)
+
+    disk.kill()
+    log = get_log(open_catalog(disk))
+    log.clean(NOW)
+
+    assert send(log, 0, timestamp=NOW - 2 * DAY).is_duplicate
+
+
 def test_an_idle_producer_is_forgotten_over_a_restart() -> None:
     disk = ForgetfulDisk()
     with opened(disk) as log:
@@ -214,7 +235,7 @@ def test_too_many_producers_push_out_the_idlest() -> None:
 def test_a_snapshot_is_kafkas() -> None:
     producers = Producers(Limits())
     batch = new_batch(new_record(), new_record(), producer_id=9, producer_epoch=2, base_sequence=4)
-    producers.note(batch, 0, peek(batch), Offset(30))
+    producers.note(batch, 0, peek(batch), Offset(30), NOW)
 
     data = encode_snapshot(producers)
 
@@ -242,7 +263,7 @@ def test_a_snapshot_read_again_remembers_the_same(sent: list[tuple[int, int, boo
             base_sequence=sequences[producer_id],
             is_transactional=is_transactional,
         )
-        producers.note(batch, 0, peek(batch), Offset(offset))
+        producers.note(batch, 0, peek(batch), Offset(offset), NOW)
         sequences[producer_id] += count
         offset += count
     end = Offset(offset)
@@ -258,7 +279,7 @@ def test_a_snapshot_read_again_remembers_the_same(sent: list[tuple[int, int, boo
 def test_a_snapshot_with_any_byte_changed_is_no_snapshot() -> None:
     producers = Producers(Limits())
     batch = new_batch(producer_id=1, producer_epoch=0, base_sequence=0)
-    producers.note(batch, 0, peek(batch), Offset(0))
+    producers.note(batch, 0, peek(batch), Offset(0), NOW)
     data = encode_snapshot(producers)
 
     for at in range(len(data)):

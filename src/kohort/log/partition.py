@@ -207,7 +207,7 @@ class PartitionLog:
         active.append(data, last_offset, timestamp)
         self._end = Offset(last_offset + 1)
         if header.producer_id != NO_PRODUCER_ID:
-            aborted = self._producers.note(data, 0, header, base_offset)
+            aborted = self._producers.note(data, 0, header, base_offset, now)
             if aborted is not None:
                 active.note_aborted(aborted)
         if self._sync_queue.add(active):

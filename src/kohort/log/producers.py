@@ -52,12 +52,22 @@ class WrittenBatch:
 
 
 class Producer:
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_heard_ms",
+        "last_timestamp",
+        "transaction_start",
+    )
 
     def __init__(self) -> None:
         self.epoch = NO_PRODUCER_EPOCH
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = NO_TIMESTAMP
+        """What its last batch said."""
+        self.last_heard_ms = NO_TIMESTAMP
+        """When that batch came, as far as is known."""
         self.transaction_start: Offset | None = None
         self.batches: deque[WrittenBatch] = deque(maxlen=BATCHES_REMEMBERED)
 
@@ -65,6 +75,12 @@ class Producer:
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
+
+    def hear(self, timestamp: Millis, now: Millis) -> None:
+        # DEVIATION: a producer counts as idle from when its last batch came. Kafka goes by the
+        # batch's own timestamp, and so forgets one of old records while it is still at work.
+        self.last_timestamp = timestamp
+        self.last_heard_ms = max(timestamp, now)
 
     @property
     def last_sequence(self) -> int:
@@ -124,25 +140,25 @@ class Producers:
     # What the log has taken, or is read again from it
 
     def note(
-        self, data: Buffer, position: int, header: BatchHeader, base_offset: Offset
+        self, data: Buffer, position: int, header: BatchHeader, base_offset: Offset, now: Millis
     ) -> AbortedTransaction | None:
         """A batch of some producer; its bytes are read only if it ends a transaction.
 
         Tells of the transaction if what it wrote does not count.
         """
         if not header.is_control:
-            self._note_data(header, base_offset)
+            self._note_data(header, base_offset, now)
             return None
         for record in iter_records(data, position, check_crc=False):
             marker = find_marker(record)
             if marker is not None:
-                return self._note_marker(header, base_offset, marker)
+                return self._note_marker(header, base_offset, now, marker)
         return None
 
-    def _note_data(self, header: BatchHeader, base_offset: Offset) -> None:
+    def _note_data(self, header: BatchHeader, base_offset: Offset, now: Millis) -> None:
         producer = self._get_or_add(header.producer_id)
         producer.begin_epoch(header.producer_epoch)
-        producer.last_timestamp = header.max_timestamp
+        producer.hear(header.max_timestamp, now)
         producer.batches.append(
             WrittenBatch(
                 last_sequence=last_sequence(header),
@@ -156,13 +172,13 @@ class Producers:
             self._open[header.producer_id] = base_offset
 
     def _note_marker(
-        self, header: BatchHeader, base_offset: Offset, marker: EndTransactionMarker
+        self, header: BatchHeader, base_offset: Offset, now: Millis, marker: EndTransactionMarker
     ) -> AbortedTransaction | None:
         producer_id = header.producer_id
         producer = self._get_or_add(producer_id)
         producer.begin_epoch(header.producer_epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
-        producer.last_timestamp = header.max_timestamp
+        producer.hear(header.max_timestamp, now)
         first_offset, producer.transaction_start = producer.transaction_start, None
         self._open.pop(producer_id, None)
         if first_offset is None or marker.type is MarkerType.COMMIT:
@@ -215,14 +231,14 @@ class Producers:
 
     def _forget_idlest(self) -> None:
         idle = [item for item in self._producers.items() if item[1].transaction_start is None]
-        idle.sort(key=lambda item: item[1].last_timestamp)
+        idle.sort(key=lambda item: item[1].last_heard_ms)
         # A tenth at a time, so that the next ones need not look again.
         for producer_id, _ in idle[: len(self._producers) // 10 + 1]:
             del self._producers[producer_id]
 
 
 def is_expired(producer: Producer, now: Millis, limits: Limits) -> bool:
-    is_idle = now - producer.last_timestamp >= limits.producer_id_expiration_ms
+    is_idle = now - producer.last_heard_ms >= limits.producer_id_expiration_ms
     return is_idle and producer.transaction_start is None
 
 

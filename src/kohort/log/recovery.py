@@ -87,7 +87,7 @@ def load_partition(disk: Disk, directory: str, known: Known, limits: Limits, now
         end = start
     snapshots = Snapshots(disk, directory, disk.list(directory))
     producers, offset = snapshots.load(start, end, now, limits)
-    _replay(segments, producers, offset)
+    _replay(segments, producers, offset, now)
     # Most partitions of a large directory rest; one that is used opens its file again.
     segments[-1].close()
     return Loaded(
@@ -313,8 +313,11 @@ def _has_indexes(segment: Segment, listed: Mapping[str, int]) -> bool:
     return True
 
 
-def _replay(segments: list[Segment], producers: Producers, from_offset: Offset) -> None:
-    """Shows the producers what was written after their snapshot."""
+def _replay(
+    segments: list[Segment], producers: Producers, from_offset: Offset, now: Millis
+) -> None:
+    """Shows the producers what was written after their snapshot. Who wrote it was heard of until
+    the node stopped, and may be about to ask again."""
     ends = [segment.base_offset for segment in segments[1:]] + [None]
     for segment, end in zip(segments, ends, strict=True):
         if end is not None and end <= from_offset:
@@ -323,14 +326,14 @@ def _replay(segments: list[Segment], producers: Producers, from_offset: Offset) 
         found = segment.find(from_offset)
         if found is not None:
             for _, chunk, _ in segment.chunks(found[0]):
-                _replay_chunk(segment, producers, chunk, from_offset)
+                _replay_chunk(segment, producers, chunk, from_offset, now)
         if end is not None:
             segment.flush_indexes()
             segment.close()
 
 
 def _replay_chunk(
-    segment: Segment, producers: Producers, chunk: bytes, from_offset: Offset
+    segment: Segment, producers: Producers, chunk: bytes, from_offset: Offset, now: Millis
 ) -> None:
     position = 0
     while position < len(chunk):
@@ -338,7 +341,7 @@ def _replay_chunk(
         if producer_id != NO_PRODUCER_ID and base_offset >= from_offset:
             try:
                 header = peek(chunk, position)
-                aborted = producers.note(chunk, position, header, header.base_offset)
+                aborted = producers.note(chunk, position, header, header.base_offset, now)
             except MalformedMessage:
                 # Rotten since it was synced. Readers will notice; the producers may begin anew.
                 return

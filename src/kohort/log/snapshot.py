@@ -15,7 +15,7 @@ from typing import Final
 from kohort.log.limits import Limits
 from kohort.log.producers import Producer, Producers, WrittenBatch, is_expired
 from kohort.types import Millis, Offset, ProducerEpoch, ProducerId
-from kohort.wire.batch import NO_SEQUENCE
+from kohort.wire.batch import NO_SEQUENCE, NO_TIMESTAMP
 from kohort.wire.batch_header import checksum
 
 _VERSION: Final = 1
@@ -72,7 +72,7 @@ def decode_snapshot(data: bytes, now: Millis, limits: Limits) -> Producers | Non
 def _decode_entry(producer: Producer, fields: tuple[int, ...]) -> None:
     _, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, start = fields
     producer.begin_epoch(ProducerEpoch(epoch))
-    producer.last_timestamp = Millis(timestamp)
+    producer.hear(Millis(timestamp), NO_TIMESTAMP)
     producer.coordinator_epoch = coordinator_epoch
     producer.transaction_start = None if start < 0 else Offset(start)
     if last_offset >= 0:
