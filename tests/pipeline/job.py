@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import kohort.pipeline
+from tests.pipeline.quick import QUICK
 from tests.waiting import pause
 
 KILLED_BATCH = 1
@@ -70,7 +71,7 @@ def start_spark(master: str, settings: dict[str, str]) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
     )
-    for name, text in settings.items():
+    for name, text in {**QUICK, **settings}.items():
         builder = builder.config(name, text)
     session: SparkSession = builder.getOrCreate()
     return session

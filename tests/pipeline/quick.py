@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Final
 
-_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=200m"
+"""One collector thread, no second compiler, and room for all that the first one makes: with what
+Java gives it, queries push each other's code out."""
 
 QUICK: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.pipeline.quick import JAVA
 from tests.waiting import wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -40,7 +41,12 @@ def _spark_process(directory: Path, *words: str) -> Iterator[Path]:
     directory.mkdir(parents=True)
     log = directory / "log"
     command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
-    environment = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "512m"}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
+    }
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=directory, env=environment, stdout=output, stderr=output

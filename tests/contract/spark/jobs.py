@@ -11,6 +11,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.pipeline.quick import QUICK
+
 SCHEMA = "topic string, partition int, key string, value string, headers array<{header}>"
 HEADER = "struct<key: string, value: binary>"
 
@@ -47,9 +49,7 @@ def start(jars: Sequence[Path]) -> None:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        # For a handful of rows, no plan is worth thinking over.
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
+        .config(map={**QUICK, "spark.sql.shuffle.partitions": "1"})
         .getOrCreate()
         .sparkContext.setLogLevel("ERROR")
     )
