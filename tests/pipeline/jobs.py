@@ -26,8 +26,8 @@ def run_job(
     kill: str = "",
     settings: dict[str, str] | None = None,
 ) -> tuple[int, str]:
-    """How it ended, and what it said. Where a worker was too slow to start, there is another try:
-    such a job has done nothing yet."""
+    """How it ended, and what it said. Where a worker was too slow to start, there is another try,
+    which goes on from the checkpoint."""
     given: dict[str, Any] = {
         "master": master,
         "options": options,

@@ -78,7 +78,8 @@ class Producer:
 
     def hear(self, timestamp: Millis, now: Millis) -> None:
         # DEVIATION: a producer counts as idle from when its last batch came. Kafka goes by the
-        # batch's own timestamp, and so forgets one of old records while it is still at work.
+        # batch's own timestamp, and so forgets one of old records while it is still at work. A
+        # snapshot has only that timestamp, so over an orderly restart it is as in Kafka.
         self.last_timestamp = timestamp
         self.last_heard_ms = max(timestamp, now)
 
