@@ -48,6 +48,8 @@ class OffsetsTopic(Keeper):
         self._syncer = syncer
         self._on_append = on_append
         self._on_kept = on_kept
+        self._appended: list[tuple[Partition, int]] = []
+        """Bytes per partition that waiting fetches have not been told of."""
         self._kept = 0
         self._durable = 0
 
@@ -68,7 +70,7 @@ class OffsetsTopic(Keeper):
                     raise NotKept(error.code) from error
                 return kept
             kept += batch
-            self._on_append(OFFSETS, Partition(index), len(encoded))
+            self._appended.append((Partition(index), len(encoded)))
             self._on_kept(batch)
         self._kept += 1
         return kept
@@ -92,8 +94,13 @@ class OffsetsTopic(Keeper):
                 self._on_kept(outcome.records)
         if kept_bytes:
             self._kept += 1
-            self._on_append(OFFSETS, Partition(0), kept_bytes)
+            self._appended.append((Partition(0), kept_bytes))
         return [None if fault is None else fault.code for fault in faults]
+
+    def complete_fetches(self) -> None:
+        appended, self._appended = self._appended, []
+        for partition, size in appended:
+            self._on_append(OFFSETS, partition, size)
 
     def when_durable(self, then: Callable[[], None]) -> None:
         if self._syncer is None:

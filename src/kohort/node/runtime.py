@@ -47,6 +47,13 @@ class Keeper(Protocol):
             return error.code
         return None
 
+    def complete_fetches(self) -> None:
+        """Answer the fetches that waited for the kept records.
+
+        The client of an answered fetch may have pipelined its next request, which is then decided
+        at once. This is therefore called only after the records have been applied.
+        """
+
     def when_durable(self, then: Callable[[], None]) -> None: ...
 
     @property
@@ -127,6 +134,7 @@ class Runtime:
             else:
                 self.coordinator.apply_all(kept)
         self._release(outcome)
+        self._keeper.complete_fetches()
 
     def _gather(self, outcome: Outcome, now: Millis, call_soon: CallSoon) -> None:
         if not outcome.records:
@@ -156,6 +164,7 @@ class Runtime:
                 self._settle(failed)
                 replies += failed.replies
         self._tell(replies, is_kept=True)
+        self._keeper.complete_fetches()
 
     def answer_at_once(self, command: Heartbeat, now: Millis) -> Reply:
         """For the one command that never waits and keeps nothing: no ticket need be remembered."""
