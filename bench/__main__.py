@@ -1,7 +1,12 @@
-"""All benchmarks, one after another, each in a process of its own: `python -m bench`.
+"""Runs all benchmarks one after another, each in a separate process: `python -m bench`.
 
-Each one's figures are kept in bench/results.json as soon as it ends, and docs/benchmarks.md is
-written anew from it. A rehearsal with --quick keeps nothing, and prints what it would have written.
+The results of each are written to bench/results.json as soon as it ends, and
+docs/reference/benchmarks.md is generated from it. With --quick nothing is written; the page is
+printed instead.
+
+To measure a change before and after, name the directory of another checkout in the environment
+variable KOHORT_BENCH_OTHER_CHECKOUT and run one benchmark, such as
+`python -m bench.beside_kafka.commits`: a node of that checkout takes Apache Kafka's place.
 """
 
 import argparse
@@ -30,6 +35,7 @@ NAMES = (
     "coordinator",
     "wire",
     "node",
+    "fast_paths",
     "consumer",
     "assignors",
     "spark_source",
@@ -62,7 +68,7 @@ def main() -> int:
 
 
 def _run(words: list[str]) -> int:
-    """A benchmark to its end. Whoever ends this process ends it as well, with its brokers."""
+    """Run a benchmark to its end. If this process is terminated, so is the benchmark."""
     process = subprocess.Popen(words)
     try:
         return process.wait()

@@ -1,8 +1,8 @@
-"""CPU time of one sticky assignment, beside kafka-python's, and how it grows with the group.
+"""CPU time of one sticky assignment, compared with kafka-python's, and how it grows with the group.
 
-Both are told the same groups and who had what before. Where kafka-python takes longer than a limit
-it is stopped, and the limit stands in its place. The cost per partition is measured by that in the
-smallest group: a ratio that stays low as groups grow says that the cost is linear.
+Both get the same groups and the same previous assignments. kafka-python is stopped at a time limit,
+and the limit then counts as its time. The cost per partition is compared with that of the smallest
+group: if the ratio stays low as groups grow, the cost is linear.
 """
 
 import random
@@ -22,15 +22,15 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
 from bench.kit.harness import Effort, Result, cpu_seconds, tell
-from kohort.client.assignors import STICKY, Assignment, Subscriber
+from kohort.assignors import STICKY, Assignment, Subscriber
 from kohort.types import Generation, MemberId, Topic, value
 
 SIZES: Final = (100, 300, 1_000, 2_000)
 PARTITIONS_PER_MEMBER: Final = 10
 TOPICS: Final = 50
-"""Whatever the size of the group, so that what an assignor is told grows no faster than it."""
+"""Fixed, so that the input grows no faster than the group."""
 TOPICS_WANTED: Final = 5
-"""By each member, where subscriptions are unequal."""
+"""Topics per member, where subscriptions are unequal."""
 
 SHAPES: Final = ("equal", "unequal")
 CASES: Final = ("fresh", "one leaves", "one joins")
@@ -43,7 +43,7 @@ ROUNDS_MAX: Final = 9
 
 @value
 class Question:
-    """What a leader is asked: everybody wants topics, and most had partitions before."""
+    """The input of the leader: subscriptions, and for most members previously owned partitions."""
 
     partitions: dict[Topic, int]
     wanted: dict[MemberId, frozenset[Topic]]
@@ -54,7 +54,7 @@ def ask(shape: str, members: int, case: str) -> Question:
     die = random.Random(members)  # noqa: S311  # groups, no secrets
     topics = [Topic(f"topic-{number:02}") for number in range(TOPICS)]
     partitions = dict.fromkeys(topics, members * PARTITIONS_PER_MEMBER // TOPICS)
-    # One more than there are: whoever joins later.
+    # One more than the group has: the member that joins later.
     wanted = {
         MemberId(f"consumer-{number:05}"): frozenset(
             topics if shape == "equal" else die.sample(topics, TOPICS_WANTED)
@@ -111,7 +111,7 @@ def theirs(question: Question) -> Callable[[], object]:
 
 
 def previous(question: Question, member_id: MemberId) -> object:
-    """In the form kafka-python reads fastest: its bytes are not quite Kafka's."""
+    """User data in the format that kafka-python reads fastest. It differs slightly from Kafka's."""
     if member_id not in question.had:
         return b""
     by_topic = groupby(question.had[member_id], key=attrgetter("topic"))
@@ -124,7 +124,7 @@ def median_ms(work: Callable[[], object], rounds: int) -> float:
 
 
 def find_peer_ms(shape: str, members: int, case: str) -> float | None:
-    """In a process of its own, which is stopped when it has used up its time; then None."""
+    """Run in a separate process, which is stopped at the time limit; then None."""
     command = [sys.executable, "-m", "bench.assignors", "--peer", shape, str(members), case]
     finished = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
     if finished.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -168,7 +168,7 @@ def growth(costs: dict[tuple[str, str, int], float]) -> Iterator[Result]:
         smallest = SIZES[0]
         if members > smallest:
             yield Result(
-                metric=f"{shape}, {case}, {members:_}: per partition, beside {smallest}",
+                metric=f"{shape}, {case}, {members:_}: per partition, vs {smallest}",
                 kohort=cost * 1e3 / (members * PARTITIONS_PER_MEMBER),
                 peer=costs[shape, case, smallest] * 1e3 / (smallest * PARTITIONS_PER_MEMBER),
                 target=GROWTH_MAX,

@@ -1,9 +1,8 @@
-"""Reading a topic: our consumer beside kafka-python, and aiokafka, whose records are read by C.
+"""Reading a topic: our consumer compared with kafka-python, and with aiokafka, which decodes in C.
 
-All read the same topics from the same node, which is a process of its own, on a core of its own, by
-turns in processes of their own. CPU time is what a record costs its reader; the clock on the wall
-has the node in it as well, and whoever else is on the machine. The peer is the other library: a
-ratio of at most the target meets it.
+All read the same topics from the same node by turns, each in a separate process. The node has its
+own core. CPU time is the reader's cost per record. Wall-clock time includes the node and other
+processes. The peer is the other library: a ratio of at most the target meets it.
 """
 
 import json
@@ -19,7 +18,7 @@ from random import Random
 from confluent_kafka import Producer
 
 from bench.kit.harness import Effort, Result, tell
-from bench.kit.reading import PARTITIONS, READERS
+from bench.kit.topic_reader import PARTITIONS, READERS
 from bench.node import NODE_CORE, Served, serve
 
 READER_CORE = "1" if NODE_CORE != "-" else "-"
@@ -61,7 +60,7 @@ def produce(served: Served, topic: str, count: int, least: int, most: int) -> No
 def read(library: str, served: Served, topic: str, count: int) -> dict[str, float]:
     words = (library, str(served.port), topic, str(count), READER_CORE)
     done = subprocess.run(
-        [sys.executable, "-m", "bench.kit.reading", *words],
+        [sys.executable, "-m", "bench.kit.topic_reader", *words],
         capture_output=True,
         text=True,
         check=True,
@@ -71,7 +70,7 @@ def read(library: str, served: Served, topic: str, count: int) -> dict[str, floa
 
 
 def measure(effort: Effort) -> Iterator[Result]:
-    """A round of three libraries takes seconds, so a fifth of the usual number will do."""
+    """A round takes seconds, so a fifth of the usual number of rounds is enough."""
     settings = ("kohort.durability=os", f"num.partitions={PARTITIONS}")
     with (
         tempfile.TemporaryDirectory(prefix="kohort-bench-") as data,
@@ -90,12 +89,12 @@ def measure(effort: Effort) -> Iterator[Result]:
                     sums.add(report["sum"])
                     for clock in ("cpu_s", "wall_s"):
                         costs[library, clock].append(report[clock] / count * 1e6)
-            assert len(sums) == 1, "not everybody has read the same"
+            assert len(sums) == 1, "the libraries have read different records"
             yield from compare(workload, costs)
 
 
 def compare(workload: str, costs: dict[tuple[str, str], list[float]]) -> Iterator[Result]:
-    """What one record costs, by either clock."""
+    """The cost of one record in CPU time and in wall-clock time."""
     medians = {key: statistics.median(each) for key, each in costs.items()}
     for peer, target in TARGETS.items():
         for clock, name in (("cpu_s", "CPU"), ("wall_s", "wall")):

@@ -1,9 +1,9 @@
-"""CPU time and memory of the coordinator alone, beside the targets we set it: no sockets, no disk.
+"""CPU time and memory of the coordinator alone, without sockets and disk, compared with targets.
 
-A command is built, decided, and its records applied, as a node would do it. The peer is the target,
-and a ratio of at most 1 meets it. A rebalance is everything from one member's changed subscription
-to the last sync; its target is the cost per member in a small group, so that a ratio that stays low
-as groups grow says that the cost is linear.
+A command is built and decided, and its records are applied, as in a node. The peer is the target: a
+ratio of at most 1 meets it. A rebalance is measured from one member's changed subscription to the
+last sync. Its target is the cost per member in a small group: if the ratio stays low as groups
+grow, the cost is linear.
 """
 
 import resource
@@ -27,11 +27,11 @@ from kohort.coordinator.commands import (
     Ticket,
     TimerFired,
 )
-from kohort.coordinator.machine import Coordinator
+from kohort.coordinator.coordinator import Coordinator
 from kohort.coordinator.outcome import Outcome, TimerKey, TimerKind
 from kohort.coordinator.replies import Joined
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
-from kohort.wire.embedded import Subscription, encode_subscription
+from kohort.wire.consumer_protocol import Subscription, encode_subscription
 
 HEARTBEATS_PER_SECOND: Final = 150_000
 COMMITS_PER_SECOND: Final = 20_000
@@ -54,7 +54,7 @@ SUBSCRIPTIONS: Final = tuple(
 
 
 class World:
-    """A coordinator whose members do what they are told. A client's id is its member id."""
+    """A coordinator and scripted members. The client id of a member is its member id."""
 
     def __init__(self) -> None:
         self.machine = Coordinator()
@@ -113,7 +113,7 @@ class World:
         self.do(command)
 
     def sync_all(self, group_id: GroupId, joined: Outcome) -> None:
-        """The leader is in the middle: half of the others wait for it, half come after."""
+        """The leader syncs in the middle: half of the others wait for it, half come after."""
         replies = [reply for reply in joined.replies if isinstance(reply, Joined)]
         leader, *followers = sorted(replies, key=lambda reply: not reply.members)
         half = len(followers) // 2
@@ -137,7 +137,7 @@ class World:
 
 
 def turns(world: World, build: Callable[[GroupId, MemberId], Command]) -> Callable[[], object]:
-    """One command by the next member of a hundred groups of ten, round and round."""
+    """One command by the next member of a hundred groups of ten, in rotation."""
     groups = [GroupId(f"group-{number}") for number in range(100)]
     members = [(group_id, each) for group_id in groups for each in world.form(group_id, 10)]
     place = -1
@@ -191,7 +191,7 @@ def rebalances(size: int) -> Callable[[], object]:
     def rebalance() -> None:
         nonlocal which
         which = 1 - which
-        joined = Outcome()
+        joined = Outcome([], [], {}, [])
         # The leader is not the one that begins: joining again would be enough for it.
         for member_id in reversed(member_ids):
             joined = world.join(group_id, member_id, is_new=False, which=which)
@@ -230,14 +230,14 @@ def measure(effort: Effort) -> Iterator[Result]:
 
 
 def measured_memory_mb(groups: int) -> float:
-    """In a process of its own, so that nothing else is counted."""
+    """Measured in a separate process."""
     command = [sys.executable, "-m", "bench.coordinator", "--memory", str(groups)]
     finished = subprocess.run(command, capture_output=True, check=True, text=True)  # ourselves
     return float(finished.stdout)
 
 
 def memory_mb(groups: int) -> float:
-    """How much the process grows at most while it takes in the groups, one by one."""
+    """How much the process grows while groups are created one by one."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     world = World()
     for number in range(groups):

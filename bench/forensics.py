@@ -1,9 +1,9 @@
-"""History into gold: a million and ten million records of `__consumer_offsets`, beside a bare scan.
+"""Forensics on one million and ten million records of `__consumer_offsets`, compared with a scan.
 
-The corpus makes the log; forensics reads it, decodes it and builds every table up to findings, in
-a Spark on two cores. The scan is the same Spark reading the same files, each byte looked at once.
-Growth is the time of ten times the records over ten times the time. Memory is the most that the JVM
-and its Python workers held together.
+A labelled history provides the log. Forensics decodes it and builds every table up to the findings,
+in a Spark on two cores. The scan is the same Spark reading every byte of the same files. Growth is
+the time for ten times the records divided by ten times the time. Memory is the peak of the JVM and
+its Python workers together.
 """
 
 import os
@@ -24,16 +24,16 @@ from pyspark.sql import SparkSession
 
 from bench.kit.figures import Figure, Taken, at_most
 from bench.kit.harness import Effort, tell
+from kohort.pipeline.forensics.options import ForensicsOptions
 from kohort.pipeline.forensics.run import run
-from kohort.pipeline.forensics.tuning import SESSION
-from kohort.pipeline.forensics.wish import ForensicsWish
-from kohort.pipeline.session import SessionWish, open_session
+from kohort.pipeline.forensics.tuning import SESSION_SETTINGS
+from kohort.pipeline.session import SessionOptions, open_session
 
 HOURS = {"1 million": 7, "10 million": 70}
-"""Of one busy group: 144,000 records an hour."""
+"""Hours of one busy group: 144,000 records per hour."""
 
 ROUNDS = 1
-"""One takes minutes, and what it measures is no moment."""
+"""One round takes minutes, so few are enough."""
 
 TARGET_S = 120.0
 GROWTH_MAX = 1.3
@@ -42,7 +42,7 @@ MEMORY_GROWTH_MAX = 1.5
 
 @dataclass(kw_only=True)
 class Taking:
-    """What was measured of one size, a sample for each round."""
+    """The samples of one size, one per round."""
 
     records: int = 0
     scans: list[float] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Taking:
 
 
 def make_corpus(hours: int, directory: Path) -> None:
-    words = ["corpus", "--seed", "1", "--kind", "busy", "--groups", "1", "--hours", str(hours)]
+    words = ["--seed", "1", "--kind", "busy", "--groups", "1", "--hours", str(hours)]
     subprocess.run(
-        [sys.executable, "-m", "kohort", *words, "--to", f"{directory}"],
+        [sys.executable, "-m", "tools.histories", *words, "--to", f"{directory}"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
 
 
 def scan(spark: SparkSession, log: Path) -> int:
-    """Read every segment, and look at each of its bytes."""
+    """Read every byte of every segment."""
     paths = [f"{each}" for each in sorted(log.glob("*/*.log"))]
 
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,7 +75,7 @@ def scan(spark: SparkSession, log: Path) -> int:
 
 
 class Watched:
-    """The most memory that all processes under this one have held, and the CPU they have used."""
+    """Peak memory and CPU of all child processes."""
 
     def __init__(self) -> None:
         self.bytes_most = 0
@@ -122,7 +122,7 @@ def _layout(pid: int) -> str:
 
 
 def _resident(pid: int) -> int:
-    """Its own share of what it has in common with others, in bytes."""
+    """Proportional set size in bytes."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     except OSError:
@@ -131,7 +131,7 @@ def _resident(pid: int) -> int:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and all below it, those that have ended included."""
+    """CPU of this process and its children, including ended ones."""
     return sum(_ticks(pid) for pid in (os.getpid(), *_descendants(os.getpid()))) / os.sysconf(
         "SC_CLK_TCK"
     )
@@ -151,10 +151,10 @@ def take(spark: SparkSession, corpus: Path, taking: Taking) -> None:
     began = time.perf_counter()
     volume = scan(spark, log)
     taking.scans.append(time.perf_counter() - began)
-    wish = ForensicsWish(target=f"{target}", log=f"{log}", ends=f"{corpus / 'ends.jsonl'}")
+    options = ForensicsOptions(target=f"{target}", log=f"{log}", ends=f"{corpus / 'ends.jsonl'}")
     began = time.perf_counter()
     with watched.watching():
-        summary = run(spark, wish)
+        summary = run(spark, options)
     taking.runs.append(time.perf_counter() - began)
     taking.megabytes.append(watched.bytes_most / 1e6)
     taking.records = summary.records
@@ -167,9 +167,14 @@ def take(spark: SparkSession, corpus: Path, taking: Taking) -> None:
 
 
 def measure(effort: Effort) -> Iterator[Figure]:
-    wish = SessionWish(app_name="bench forensics", master="local[2]", settings=SESSION)
+    options = SessionOptions(
+        app_name="bench forensics", master="local[2]", settings=SESSION_SETTINGS
+    )
     takings: dict[str, Taking] = {}
-    with tempfile.TemporaryDirectory(prefix="kohort-bench-") as name, open_session(wish) as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="kohort-bench-") as name,
+        open_session(options) as spark,
+    ):
         for size in effort.pick(tuple(HOURS), tuple(HOURS)[:1]):
             corpus, taking = Path(name) / size.replace(" ", "-"), Taking()
             make_corpus(effort.pick(HOURS[size], 1), corpus)
@@ -181,7 +186,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
             takings[size] = taking
             label = effort.pick(size, f"{taking.records:_}")
             yield Figure(
-                metric=f"{label} records to gold, beside a bare scan",
+                metric=f"{label} records to gold, vs a bare scan",
                 unit="s",
                 kohort=Taken(samples=tuple(taking.runs)),
                 peer=Taken(samples=tuple(taking.scans)),
@@ -192,21 +197,21 @@ def measure(effort: Effort) -> Iterator[Figure]:
 
 def compare(one: Taking, ten: Taking) -> Iterator[Figure]:
     yield Figure(
-        metric="10 million records to gold, beside its target",
+        metric="10 million records to gold, vs its target",
         unit="s",
         kohort=Taken(samples=tuple(ten.runs)),
         peer=Taken(samples=(TARGET_S,)),
         target=at_most(1.0),
     )
     yield Figure(
-        metric="time from 1 to 10 million, beside linear",
+        metric="time from 1 to 10 million, vs linear",
         unit="s",
         kohort=Taken(samples=tuple(ten.runs)),
         peer=Taken(samples=tuple(10 * each for each in one.runs)),
         target=at_most(GROWTH_MAX),
     )
     yield Figure(
-        metric="memory at 10 million, beside that at 1 million",
+        metric="memory at 10 million, vs that at 1 million",
         unit="MB",
         kohort=Taken(samples=tuple(ten.megabytes)),
         peer=Taken(samples=tuple(one.megabytes)),

@@ -1,8 +1,8 @@
 """The node over real sockets: start, memory, heartbeats, durable commits, produce, fetch, recovery.
 
-The load comes from a process of its own with ready-made frames; node and generator are held to one
-core each. The peer is the target: a ratio of at most 1 meets it. A server that does nothing is
-measured in the same run: what it costs is Python's and the system's, the rest is the node's.
+The load comes from a separate process with prepared frames; node and generator have a core each.
+The peer is the target: a ratio of at most 1 meets it. A server that does nothing is measured in the
+same run: its cost is that of Python and the system, the rest is the node's.
 """
 
 import json
@@ -22,7 +22,7 @@ from pathlib import Path
 import kohort
 from bench.kit.client import Client
 from bench.kit.harness import Effort, Result, calls_per_round, cpu_seconds, tell
-from bench.kit.unplugged import Unplugged
+from bench.kit.in_memory_node import Unplugged
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
 from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -59,7 +59,7 @@ class Served:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of the node so far, all threads."""
+        """CPU time of all threads of the node."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -71,7 +71,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Bytecode:
-    """Where Python finds what it has compiled before, and whether it adds to that."""
+    """Where Python finds compiled bytecode, and whether it adds to it."""
 
     directory: str
     is_kept: bool
@@ -101,8 +101,8 @@ def serve(data: str, *settings: str, bytecode: Bytecode | None = None) -> Iterat
 
 @contextmanager
 def serve_bare() -> Iterator[Served]:
-    """A server that does nothing but answer; its answers are as large as a heartbeat's."""
-    command = [sys.executable, "-m", "bench.kit.bare"]
+    """A server that only answers, with responses as large as a heartbeat's."""
+    command = [sys.executable, "-m", "bench.kit.bare_server"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with ended(process):
         hold_to_core(process)
@@ -134,7 +134,7 @@ def join_alone(port: int, group: str) -> MemberId:
 
 
 def join_through(client: Client | Unplugged, group: str) -> MemberId:
-    """A group of one, stable: its member id; the generation is 1."""
+    """Form a stable group of one; return its member id. The generation is 1."""
     join = JoinGroupRequest(
         group_id=GroupId(group),
         session_timeout_ms=Millis(600_000),
@@ -155,10 +155,10 @@ def join_through(client: Client | Unplugged, group: str) -> MemberId:
 
 
 def drive(served: Served, lanes: list[list[bytes]], seconds: float) -> float:
-    """Let the generator send each list's frames in turn on its own connection, over and over.
+    """Send each list of frames in turn on its own connection.
 
-    Returns answers per second of node CPU. On a machine shared with others the clock on the wall
-    measures them as well; it is printed.
+    Returns responses per second of node CPU, which other processes on the machine disturb less than
+    the wall-clock time, which is printed.
     """
     plan = ""
     with Client(served.port) as client:
@@ -191,7 +191,7 @@ def heartbeats(served: Served, seconds: float) -> float:
 
 
 def bare_answers(seconds: float) -> float:
-    """The same frames, asked of the server that does nothing."""
+    """The same frames, sent to the server that does nothing."""
     frames = beat_frames("beat-10", MemberId("bench-00000000-0000-0000-0000-000000000000"))
     with serve_bare() as served:
         return drive(served, [frames] * CONNECTIONS, seconds)
@@ -279,14 +279,14 @@ def measure(effort: Effort) -> Iterator[Result]:
 
 
 def starts(times: int) -> Iterator[Result]:
-    """As users have it, and as they have it after an update, when Python compiles all of it."""
+    """With compiled bytecode, and without it as after an update."""
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as bytecode:
         ready_after_ms(bytecode, 1)
-        yield against("ready after spawn", ready_after_ms(bytecode, times), 400, "ms")
+        yield against("ready after process start", ready_after_ms(bytecode, times), 400, "ms")
         ours = Path(kohort.__file__).parent
         shutil.rmtree(f"{bytecode}{ours}")
         again = ready_after_ms(bytecode, times, is_kept=False)
-        yield against("ready after spawn, if not compiled yet", again, 400, "ms")
+        yield against("ready after process start, if not compiled yet", again, 400, "ms")
 
 
 def ready_after_ms(bytecode: str, times: int, *, is_kept: bool = True) -> float:
@@ -301,7 +301,7 @@ def ready_after_ms(bytecode: str, times: int, *, is_kept: bool = True) -> float:
 
 
 def unplugged(rounds: int) -> Iterator[tuple[str, float]]:
-    """What the node's own Python costs: no socket, no loop, and if the system can, no disk."""
+    """The cost of the node's own Python: no socket, no loop and, if possible, no disk."""
     memory = MEMORY if Path(MEMORY).is_dir() else None
     with tempfile.TemporaryDirectory(prefix="kohort-bench-", dir=memory) as data:
         node = Unplugged(Path(data))
@@ -326,7 +326,7 @@ def make_topic(port: int) -> None:
 
 
 def recovery(commits: int) -> Result:
-    """So many committed offsets in the log: how long until groups are served again."""
+    """Time until groups are served again, with this many committed offsets in the log."""
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as data:
         with serve(data, "kohort.durability=os") as served:
             make_topic(served.port)
@@ -347,13 +347,13 @@ def against(metric: str, measured: float, target: float, unit: str) -> Result:
 
 
 def cost(metric: str, per_second: float, target: int) -> Result:
-    """A rate told as what one costs, so that less is better everywhere."""
+    """A rate as the cost of one, so that less is better everywhere."""
     return against(f"{metric} ({per_second:,.0f}/s)", 1e6 / per_second, 1e6 / target, "µs")
 
 
 def beyond_bare(metric: str, microseconds: float, bare: float) -> Result:
-    """Beside what a server costs that does nothing: tells a slow node from a slow machine."""
-    title = f"{metric}, beside a bare server ({bare:,.0f}/s)"
+    """Compared with the server that does nothing, to tell a slow node from a slow machine."""
+    title = f"{metric}, vs a bare server ({bare:,.0f}/s)"
     return Result(metric=title, kohort=microseconds, peer=1e6 / bare, target=None)
 
 

@@ -1,8 +1,8 @@
-"""A topic into Spark: our source beside Spark's own Kafka connector, in one Spark, by turns.
+"""A topic into Spark: our source compared with Spark's own Kafka connector, in one Spark, by turns.
 
-Both read the same topics, from their beginning to their end, from the same node, a process of its
-own on the same machine. The clock on the wall counts, as it does for users: Spark's tasks, its
-Python workers and the node share the cores. Rows go nowhere (noop) or into Parquet.
+Both read the same topics from beginning to end from the same node, which is a separate process on
+the same machine. Wall-clock time counts: Spark's tasks, its Python workers and the node share the
+cores. Rows are discarded (noop) or written to Parquet.
 """
 
 import os
@@ -24,7 +24,7 @@ import kohort.pipeline
 from bench.kit.client import Client
 from bench.kit.harness import Effort, Result, tell
 from bench.node import announced_port, ended
-from kohort.pipeline.decode import Decoder, Slice
+from kohort.pipeline.decode import Decoder, PartitionSlice
 from kohort.types import Millis, Offset, Partition, Topic, value
 from kohort.wire.api.k00_produce import (
     PartitionProduceData,
@@ -53,7 +53,7 @@ class Workload:
         return self.name.replace(" ", "-").replace(",", "")
 
     def at_most(self, count: int) -> int:
-        """As many, or fewer, as are whole batches in every partition, at least one each."""
+        """The largest number of whole batches in every partition, at least one each."""
         turn = self.batch_count * PARTITIONS
         return max(turn, count - count % turn)
 
@@ -65,14 +65,14 @@ WORKLOADS = (
 )
 
 TARGETS = {"noop": 1 / 1.2, "Parquet": 1.0}
-"""Of the connector's time."""
+"""Ratio to the connector's time."""
 
 DECODE_TARGET_US = 0.2
 """Five million records a second and core."""
 
 
 def make_batch(workload: Workload) -> bytes:
-    """Values half random, half text: some of it can be compressed, as in real records."""
+    """Values are half random and half text, so that they compress like real records."""
     dice = Random(7)  # noqa: S311  # the same bytes every time
     records = tuple(
         NewRecord(
@@ -106,7 +106,7 @@ def fill(port: int, workload: Workload, count: int, batch: bytes) -> None:
 
 @contextmanager
 def serve(data: str) -> Iterator[int]:
-    """On any core."""
+    """Start a node on any core."""
     words = [sys.executable, "-m", "kohort", "serve", "--listen", "127.0.0.1:0", "--data", data]
     words += ["--set", "kohort.durability=os", "--set", "log.retention.ms=-1"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -207,7 +207,7 @@ def measure_decoder(workload: Workload, batch: bytes) -> Result:
     """The kernel and Arrow alone, on one core, without Spark, node or network."""
     content = batch * max(1, 4_000_000 // len(batch))
     count = workload.batch_count * (len(content) // len(batch))
-    wanted = Slice(
+    wanted = PartitionSlice(
         topic=Topic("t"),
         partition=Partition(0),
         first=Offset(0),

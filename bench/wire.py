@@ -1,8 +1,8 @@
-"""CPU time of the wire against kio: a request is decoded, its answer built and encoded.
+"""CPU time of the wire package compared with kio: decode a request, build and encode its response.
 
-Both sides do what a broker does with a frame: look at its key and version, read header and body,
-build the answer from plain values, write it with header and length. kio reads with native code
-and writes in Python.
+Both sides do what a broker does with a frame: read key, version, header and body, build the
+response from plain values, and write it with header and length. kio decodes with native code and
+encodes in Python.
 """
 
 import importlib
@@ -36,7 +36,7 @@ RECORDS: Final = bytes(1024)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What the two sides call differently; all other names are Kafka's on both."""
+    """What the two sides name differently; all other names are Kafka's."""
 
     classes: ModuleType
     no_throttle: dict[str, Any]
@@ -45,7 +45,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request, and the work of building its answer with either side's classes."""
+    """A request, and the function that builds its response with either side's classes."""
 
     metric: str
     key: int
@@ -247,7 +247,7 @@ def contest(exchange: Exchange) -> Contest:
 
 
 def assert_kio_reads(exchange: Exchange, request: Any, frame: bytes) -> None:
-    """The frame is the same request to both: each reads it, and writes the same bytes again."""
+    """Both sides decode the frame and encode the same bytes again."""
     read_header, read_body = kio_readers(exchange.key, exchange.version)
     header, size = read_header(frame, 0)
     body, _ = read_body(frame, size)

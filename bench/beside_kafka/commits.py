@@ -1,9 +1,9 @@
-"""Commits of ten partitions: each member sends the next, with other offsets, when one is answered.
+"""Commits of ten partitions: each member sends the next commit when the last one is answered.
 
-Once with the page cache, where a broker answers when the system has the bytes, and once synced,
-where it answers when the disk has them (Kohort's `kohort.durability`, Kafka's
-`log.flush.interval.messages`). Groups have ten members, each on a connection of its own; broker and
-generator have a core each.
+Measured with the page cache, where a broker answers when the kernel has the bytes, and synced,
+where it answers when the disk has them (`kohort.durability` in Kohort,
+`log.flush.interval.messages` in Kafka). Groups have ten members, each with its own connection.
+Broker and generator have a core each.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from bench.beside_kafka.contest import (
     tell_beside,
 )
 from bench.kit.brokers import Broker
-from bench.kit.driving import Lane, commit_lanes, drive, form_once
 from bench.kit.figures import Figure, at_least, at_most
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Lane, commit_lanes, drive, form_once
 
 CONNECTIONS, QUICK_CONNECTIONS = (10, 50, 500), (10, 50)
 MEMBERS = 10
@@ -29,7 +29,7 @@ SECONDS, WARM_SECONDS = 5.0, 15.0
 KINDS = {"page cache": False, "synced": True}
 
 ROUNDS = 7
-"""The slowest hundredth differs much from round to round, with neighbours and with compaction."""
+"""p99 varies much between rounds, because of other processes and of compaction."""
 
 
 def measure(effort: Effort) -> Iterator[Figure]:

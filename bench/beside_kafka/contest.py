@@ -1,5 +1,6 @@
-"""Kohort and Apache Kafka by turns: how rounds are taken, and how what failed is told."""
+"""Measures Kohort and Apache Kafka by turns, and reports failures."""
 
+import os
 import resource
 import sys
 import tempfile
@@ -11,17 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from bench.kit.brokers import BROKERS, KAFKA, KOHORT, Broker, CannotDo
-from bench.kit.driving import Driven
+from bench.kit.brokers import BROKERS, KAFKA, KOHORT, OTHER_CHECKOUT, Broker, CannotDo
 from bench.kit.figures import Figure, Taken, Target
 from bench.kit.harness import Effort, tell
+from bench.kit.load_driver import Driven
 from tests.apache.unavailable import Unavailable
 
-PEER = "Apache Kafka"
+PEER = (
+    f"checkout {os.environ[OTHER_CHECKOUT]}" if os.environ.get(OTHER_CHECKOUT) else "Apache Kafka"
+)
 ROUNDS = 3
 
 IDLE_SHARE, IDLE_LOOK_S, IDLE_PATIENCE_S = 0.03, 1.0, 30.0
-"""Of a core, over so long: who uses less does nothing. How long that is waited for."""
+"""A broker is idle if it uses less than this share of a core over this time; the longest wait."""
 
 
 class Worker(Protocol):
@@ -30,12 +33,12 @@ class Worker(Protocol):
 
 
 Side = TypeVar("Side", Broker, type[Broker])
-"""A broker that runs, or what a fresh one is made of in each round."""
+"""A running broker, or the class of which each round starts a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One measured quantity of one round, and how busy both ends were, if that is known."""
+    """One measured quantity of one round, and the CPU share of generator and broker if known."""
 
     quantity: str
     amount: float
@@ -45,7 +48,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """Something measured in each round: its name, its unit, and what we want of it."""
+    """A quantity measured in each round: its name, its unit and its target."""
 
     name: str
     unit: str
@@ -53,7 +56,7 @@ class Quantity:
 
 
 class Score:
-    """What both sides have shown so far of these quantities, and which side has failed."""
+    """The samples of both sides so far, and which side has failed."""
 
     def __init__(self, quantities: Sequence[Quantity]) -> None:
         self._quantities = quantities
@@ -62,7 +65,7 @@ class Score:
         self.failed: set[str] = set()
 
     def take(self, name: str, samples: Iterable[Sample]) -> None:
-        """A side's next round. If it fails, what it has measured before in it still counts."""
+        """Add the next round of a side. If it fails, the quantities measured before still count."""
         missing = {each.name for each in self._quantities}
         try:
             for sample in samples:
@@ -99,7 +102,10 @@ def contest(
     measure: Callable[[Side], Iterable[Sample]],
     prepare: Callable[[Side], None] | None = None,
 ) -> Iterator[Figure]:
-    """Both by turns, who goes first changing, after both were prepared. Who fails is out."""
+    """Prepare both sides, then measure by turns.
+
+    The first side alternates. A failed side is skipped.
+    """
     score = Score(quantities)
     if prepare is not None:
         for side in sides:
@@ -115,8 +121,10 @@ def contest(
 
 
 def wait_until_idle(broker: Worker) -> None:
-    """Java goes on compiling and clearing up for seconds after the last question, on whatever core
-    is there: the other side's, if that is measured by then. Nobody waits for ever."""
+    """Wait until the broker is idle, for a limited time.
+
+    Java compiles and collects garbage for seconds after the last request, on any core.
+    """
     end = time.monotonic() + IDLE_PATIENCE_S
     while time.monotonic() < end:
         before = broker.cpu_s
@@ -133,8 +141,8 @@ def _nothing_but(prepare: Callable[[Side], None], side: Side) -> Iterator[Sample
 def tell_beside(
     about: str | None, measure: Callable[[Effort], Iterable[Figure]], rounds: int = ROUNDS
 ) -> None:
-    """A benchmark's main program. Where there is no Kafka, or no broker starts, it says so."""
-    # Thousands of connections: as many as the system allows, here and in all that is started here.
+    """The main program of a benchmark. It exits with a message if a broker is unavailable."""
+    # Benchmarks open thousands of connections: raise the limit, also for child processes.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
@@ -145,14 +153,14 @@ def tell_beside(
 
 @contextmanager
 def both(*, is_synced: bool = False) -> Iterator[tuple[Broker, ...]]:
-    """Two brokers that run side by side; who is not asked is soon idle."""
+    """Both brokers, running at the same time."""
     with ExitStack() as stack:
         yield tuple(stack.enter_context(fresh(kind, is_synced=is_synced)) for kind in BROKERS)
 
 
 @contextmanager
 def fresh(kind: type[Broker], *, is_synced: bool = False) -> Iterator[Broker]:
-    """A broker that has just started in a folder of its own."""
+    """A broker that has just started in a new directory."""
     with unstarted(kind, is_synced=is_synced) as broker:
         broker.start()
         yield broker
@@ -170,13 +178,13 @@ def unstarted(kind: type[Broker], *, is_synced: bool = False) -> Iterator[Broker
 
 
 def load_samples(driven: Driven, size: str) -> Iterator[Sample]:
-    """What a steady load has shown, under the names of `load_quantities`."""
+    """The results of a steady load, under the names of `load_quantities`."""
     shares = {"generator": driven.generator, "broker": driven.broker}
-    yield Sample(quantity=f"{size}: answers", amount=driven.per_second, **shares)
+    yield Sample(quantity=f"{size}: responses", amount=driven.per_second, **shares)
     yield Sample(quantity=f"{size}: p50", amount=driven.p50_ms)
     yield Sample(quantity=f"{size}: p99", amount=driven.p99_ms)
     yield Sample(
-        quantity=f"{size}: answers for a CPU second", amount=driven.per_second / driven.broker
+        quantity=f"{size}: responses per CPU second", amount=driven.per_second / driven.broker
     )
 
 
@@ -184,8 +192,8 @@ def load_quantities(
     size: str, rate: Target | None = None, p99: Target | None = None
 ) -> tuple[Quantity, ...]:
     return (
-        Quantity(name=f"{size}: answers", unit="/s", target=rate),
+        Quantity(name=f"{size}: responses", unit="/s", target=rate),
         Quantity(name=f"{size}: p50", unit="ms"),
         Quantity(name=f"{size}: p99", unit="ms", target=p99),
-        Quantity(name=f"{size}: answers for a CPU second", unit="/s"),
+        Quantity(name=f"{size}: responses per CPU second", unit="/s"),
     )

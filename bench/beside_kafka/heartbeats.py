@@ -1,7 +1,7 @@
-"""Heartbeats: each member on a connection of its own sends the next as soon as one is answered.
+"""Heartbeats: each member, on its own connection, sends the next one when the last is answered.
 
-Groups have ten members. The broker has one core and the generator another. The last rows are not:
-there the system may move both as it likes, so that Kafka's threads can use more than one core.
+Groups have ten members. The broker has one core and the generator another. In the rows *cores free*
+the system schedules both, so that Kafka's threads can use more than one core.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from bench.beside_kafka.contest import (
     tell_beside,
 )
 from bench.kit.brokers import Broker
-from bench.kit.driving import Lane, drive, form_once, heartbeat_lanes
 from bench.kit.figures import Figure, at_least
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Lane, drive, form_once, heartbeat_lanes
 
 CONNECTIONS, QUICK_CONNECTIONS = (10, 50, 500), (10, 50)
 FREE_CONNECTIONS = 50

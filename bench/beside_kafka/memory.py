@@ -1,8 +1,8 @@
-"""Resident memory of a broker that idles, and as it takes in groups of ten members.
+"""Resident memory of an idle broker, and while groups of ten members join.
 
-Members join over a few hundred connections, one wave of groups after another, and stay, as their
-sessions are long: what grows is what a coordinator remembers, not sockets. Kafka's memory is what
-the system counts, garbage that no collector has looked at included; its heap may grow to 1 GB.
+Members join over a few hundred connections, one wave of groups after another, and stay because
+their sessions are long. So the coordinator's state grows, not the number of sockets. Kafka's memory
+is its resident set, including garbage that is not yet collected; its heap may grow to 1 GB.
 """
 
 import time
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from bench.beside_kafka.contest import Quantity, Sample, contest, fresh, tell_beside
 from bench.kit.brokers import BROKERS, Broker
-from bench.kit.driving import Members
 from bench.kit.figures import Figure, at_most
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Members
 
 SIZES, QUICK_SIZES = (100, 1_000, 10_000), (10, 20)
 MEMBERS = 10
 IDLE_S = 10.0
-"""So long after its start a broker has done all it does at its start."""
+"""Time after which a broker has finished its start-up work."""
 
 IDLE = Quantity(name="idle", unit="MB", target=at_most(1 / 6))
 

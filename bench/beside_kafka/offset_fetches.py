@@ -1,18 +1,18 @@
-"""Offsets told: all of ten, a hundred, a thousand groups in one request, as group tools ask.
+"""OffsetFetch of all offsets of 1 to 1,000 groups in one request, as group tools send it.
 
-Each group has committed ten partitions. One connection asks again as soon as it is answered; broker
-and generator have a core each.
+Each group has committed ten partitions. One connection sends the next request when the last is
+answered. Broker and generator have a core each.
 """
 
 from collections.abc import Iterator
 
 from bench.beside_kafka.contest import Quantity, Sample, both, contest, tell_beside
-from bench.kit import spelling
+from bench.kit import request_frames
 from bench.kit.brokers import Broker, CannotDo
 from bench.kit.client import Client
-from bench.kit.driving import Lane, drive, form_once
 from bench.kit.figures import Figure
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Lane, drive, form_once
 from kohort.wire.envelope import decode_response
 
 SIZES, QUICK_SIZES = (1, 10, 100, 1_000), (1, 10)
@@ -35,7 +35,7 @@ def commit_once(broker: Broker, groups: list[str]) -> None:
     with Client(broker.port) as client:
         for seat in form_once(broker, groups, 1):
             client.ask_raw(
-                spelling.commit(
+                request_frames.commit(
                     seat.group,
                     seat.member_id,
                     seat.generation,
@@ -49,7 +49,7 @@ def commit_once(broker: Broker, groups: list[str]) -> None:
 def turn_about(brokers: tuple[Broker, ...], effort: Effort, groups: list[str]) -> Iterator[Figure]:
     name = f"groups in one request: {len(groups):,}"
     # Kafka tells a group's topics in no order: answers are alike in size, not byte for byte.
-    lanes = [Lane(frames=[spelling.fetch_offsets(groups)], is_same=False)]
+    lanes = [Lane(frames=[request_frames.fetch_offsets(groups)], is_same=False)]
 
     def prepare(broker: Broker) -> None:
         assert_all_told(broker, groups)
@@ -71,8 +71,8 @@ def turn_about(brokers: tuple[Broker, ...], effort: Effort, groups: list[str]) -
 
 def assert_all_told(broker: Broker, groups: list[str]) -> None:
     with Client(broker.port) as client:
-        answer = client.ask_raw(spelling.fetch_offsets(groups))
-    told = decode_response(answer, spelling.FETCH_KEY, spelling.FETCH_VERSION)[1].groups
+        answer = client.ask_raw(request_frames.fetch_offsets(groups))
+    told = decode_response(answer, request_frames.FETCH_KEY, request_frames.FETCH_VERSION)[1].groups
     count = sum(len(topic.partitions) for group in told for topic in group.topics)
     if count != len(groups) * PARTITIONS:
         raise CannotDo(f"{broker.name} tells {count} offsets of {len(groups) * PARTITIONS}")

@@ -1,9 +1,9 @@
-"""Rebalances: from one member's changed subscription to the last member's having its share again.
+"""Rebalances: from one member's changed subscription until the last member has its assignment.
 
-All members are scripted, each on a connection of its own. One joins again; all others send a
-heartbeat, hear of it, join, and sync; the leader hands out a share for everybody. That is one group
-of many members, or many groups of five at once. A round is the median of a few rebalances. CPU is
-also what a broker goes on to do after its last answer, which takes it above the clock at times.
+All members are scripted, each with its own connection. One joins again; the others send a
+heartbeat, learn of the rebalance, join and sync; the leader assigns. Measured for one group of many
+members and for many groups of five at once. A round is the median of a few rebalances. CPU includes
+the broker's work after its last response, so it can exceed the wall-clock time.
 """
 
 import statistics
@@ -12,9 +12,9 @@ from contextlib import ExitStack
 
 from bench.beside_kafka.contest import Quantity, Sample, both, contest, tell_beside
 from bench.kit.brokers import LOAD_CORE, Broker
-from bench.kit.driving import Members, held
 from bench.kit.figures import Figure, at_most
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Members, held
 
 SIZES, QUICK_SIZES = (10, 100, 500, 1_000, 2_000), (10, 50)
 GROUPS, QUICK_GROUPS = (10, 100, 1_000), (5, 10)
@@ -23,8 +23,7 @@ TARGET, TARGET_SIZE_MAX = 0.5, 1_000
 ROUNDS = 7
 
 WARM_TIMES = 1_000
-"""Rebalances of a hundred members: Java compiles what is called often, and was still at it after
-three hundred."""
+"""Rebalances of 100 members to warm up: after 300, Java was still compiling."""
 
 
 def measure(effort: Effort) -> Iterator[Figure]:
@@ -73,7 +72,7 @@ def turn_about(
 def rebalance_often(
     broker: Broker, crowd: Members, name: str, groups: Sequence[str], times: int
 ) -> Iterator[Sample]:
-    """The clock on the wall counts; what the broker used of it tells it from its neighbours."""
+    """Wall-clock time, and the broker's CPU, which other processes disturb less."""
     with held(broker):
         before = broker.cpu_s
         took = [crowd.rebalance(groups) for _ in range(times)]

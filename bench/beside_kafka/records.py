@@ -1,10 +1,9 @@
-"""Records in and out, measured by Kafka's own tools: kafka-producer-perf-test and its likes.
+"""Produce and fetch, measured by Kafka's own tools such as kafka-producer-perf-test.
 
-A tool is a Java process of its own on one core, the broker has another. Produce and fetch go as
-fast as they can; latency is taken at a steady ten megabytes a second, since a full buffer has none.
-Records lie in the page cache on both sides, as is Kafka's default. Where the tool's core is busier
-than the broker's, what is seen is what the tool can do; the rows about a CPU second, of the
-broker's, tell the brokers apart all the same.
+A tool is a Java process on one core; the broker has another. Throughput is measured at full speed,
+latency at a steady 10 MB/s, because a full buffer hides it. Records are in the page cache on both
+sides, which is Kafka's default. If the tool's core is busier than the broker's, the result is the
+tool's limit; the rows per CPU second of the broker still compare the brokers.
 """
 
 import os
@@ -20,9 +19,9 @@ from typing import Final
 from bench.beside_kafka.contest import Quantity, Sample, both, contest, tell_beside
 from bench.kit.brokers import LOAD_CORE, Broker, CannotDo
 from bench.kit.client import Client
-from bench.kit.driving import held
 from bench.kit.figures import Figure, at_least
 from bench.kit.harness import Effort
+from bench.kit.load_driver import held
 from kohort.types import Millis, Topic
 from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.apache import java
@@ -33,10 +32,10 @@ CODECS: Final = ("none", "lz4")
 ACKS: Final = ("1", "all")
 PARTITIONS: Final = 10
 GROWTH: Final = (1, 100)
-"""Partitions as well, where 10 are in all other rows."""
+"""Numbers of partitions of additional rows; all other rows have 10."""
 
 BYTES: Final = 400_000_000
-"""Of each run: some seconds. An eighth of it warms up."""
+"""Bytes per run: some seconds. One eighth of it is warm-up."""
 STEADY_BYTES_PER_S: Final = 10_000_000
 STEADY_S: Final = 5
 ROUND_TRIPS: Final = 3_000
@@ -74,7 +73,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
 
 
 def loads(total_bytes: int, *, is_quick: bool) -> Iterator[Load]:
-    """Every size, codec and kind of acknowledgement; then more and fewer partitions."""
+    """Every size, codec and acks setting; then fewer and more partitions."""
     for title, size in SIZES.items():
         for codec in CODECS:
             for acks in ACKS:
@@ -101,7 +100,7 @@ def loads(total_bytes: int, *, is_quick: bool) -> Iterator[Load]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a tool said, and what it took. Shares are CPU seconds in each second."""
+    """The output of a tool, and its cost. Shares are CPU seconds per second."""
 
     said: str
     generator: float
@@ -121,7 +120,7 @@ def turn_about(brokers: tuple[Broker, ...], effort: Effort, load: Load) -> Itera
         partitions=load.partitions,
         total_bytes=STEADY_BYTES_PER_S * effort.pick(STEADY_S, 1),
     )
-    # Whoever fetches cannot tell how producers were answered.
+    # Fetching does not depend on the acks of the producer.
     is_fetched = load.acks == "1"
     for broker in brokers:
         broker.create_topic(load.topic, load.partitions)
@@ -143,7 +142,7 @@ def turn_about(brokers: tuple[Broker, ...], effort: Effort, load: Load) -> Itera
 
 
 def for_cpu(rate: Quantity) -> Quantity:
-    return Quantity(name=f"{rate.name}, for a CPU second", unit="MB")
+    return Quantity(name=f"{rate.name}, per CPU second", unit="MB")
 
 
 def samples(rate: Quantity, load: Load, ran: Ran, per_second: float) -> Iterator[Sample]:
@@ -165,7 +164,7 @@ def produce(broker: Broker, load: Load, throughput: int) -> Ran:
 
 
 def read_produced(said: str) -> tuple[float, float]:
-    """MB/s and the 99th percentile of latency, once it is warm: the last line is about that."""
+    """MB/s and p99 latency after warm-up, from the last line."""
     found = re.findall(r"\(([\d.,]+) MB/sec\).*?([\d.,]+) ms 99th", said)
     if not found:
         raise CannotDo(f"the producer tool said: {said[-300:]}")
@@ -184,7 +183,7 @@ def fetch(broker: Broker, load: Load) -> Ran:
 
 
 def read_fetched(said: str, records: int) -> float:
-    """MB/s from when partitions are assigned: the last line has it, after times and totals."""
+    """MB/s since partitions were assigned, from the last line."""
     lines = [line.split(",") for line in said.splitlines() if line.count(",") == 9]
     if not lines or int(lines[-1][4]) < records:
         raise CannotDo(f"the consumer tool said: {said[-300:]}")
@@ -192,7 +191,7 @@ def read_fetched(said: str, records: int) -> float:
 
 
 def round_trips(brokers: tuple[Broker, ...], effort: Effort) -> Iterator[Figure]:
-    """From a producer to a consumer, one record at a time."""
+    """Latency from producer to consumer, one record at a time."""
     count = effort.pick(ROUND_TRIPS, 100)
     median = Quantity(name="producer to consumer, 1 KB, acks 1, p50", unit="ms")
     worst = Quantity(name="producer to consumer, 1 KB, acks 1, p99", unit="ms")
@@ -233,14 +232,14 @@ def run_tool(broker: Broker, name: str, *arguments: str) -> Ran:
 
 
 def _children_cpu_s() -> float:
-    """Of those that have ended. Brokers have not, while tools come and go."""
+    """CPU of ended child processes. Brokers are still running, so only tools count."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @contextmanager
 def on_load_core() -> Iterator[None]:
-    """Whoever is started here stays on the generator's core, with all its threads."""
+    """Processes started in this block run on the generator's core, with all their threads."""
     usual = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {LOAD_CORE})
     try:
@@ -250,7 +249,7 @@ def on_load_core() -> Iterator[None]:
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
-    """What lies there is not needed any more, and disks are not endless."""
+    """Free the disk space of a finished run."""
     request = DeleteTopicsRequest(
         topics=(DeleteTopicState(name=Topic(topic)),), timeout_ms=Millis(30_000)
     )

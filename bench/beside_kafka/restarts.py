@@ -1,19 +1,19 @@
-"""Killed and started again: how long until every group's offsets are told again, as last committed.
+"""Restart after kill -9: time until the last committed offsets of every group can be fetched.
 
-The log holds so many committed offsets, ten in each commit, spread over the groups. Nothing is
-synced: a process that is killed leaves its bytes to the system.
+The log holds the given number of committed offsets, ten per commit, spread over the groups. Nothing
+is synced: the kernel keeps the bytes of a killed process.
 """
 
 import time
 from collections.abc import Iterator
 
 from bench.beside_kafka.contest import Quantity, Sample, contest, fresh, tell_beside
-from bench.kit import spelling
+from bench.kit import request_frames
 from bench.kit.brokers import BROKERS, Broker, CannotDo
 from bench.kit.client import Client
-from bench.kit.driving import Lane, Seat, drive, form_once
 from bench.kit.figures import Figure, at_most
 from bench.kit.harness import Effort
+from bench.kit.load_driver import Lane, Seat, drive, form_once
 from kohort.wire.api.k09_offset_fetch import OffsetFetchResponseTopics
 from kohort.wire.envelope import decode_response
 
@@ -39,7 +39,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
 
 
 def fill(broker: Broker, groups: list[str], commits: int) -> None:
-    """The last commit of every group is known."""
+    """Commit for every group, and return the last commit of each."""
     broker.create_topic(TOPIC, PARTITIONS)
     seats = form_once(broker, groups, 1)
     lanes = [
@@ -53,7 +53,7 @@ def fill(broker: Broker, groups: list[str], commits: int) -> None:
 
 
 def spell(seat: Seat, offset: int) -> bytes:
-    return spelling.commit(
+    return request_frames.commit(
         seat.group,
         seat.member_id,
         seat.generation,
@@ -64,7 +64,7 @@ def spell(seat: Seat, offset: int) -> bytes:
 
 
 def seconds_to_return(broker: Broker, groups: list[str]) -> float:
-    """From the signal on; starting it again is the first thing that is done about it."""
+    """Seconds from the signal, including the start of the new process."""
 
     def tells_all(client: Client) -> bool:
         # One first: to ask for all of them over and over would keep the broker from loading them.
@@ -78,9 +78,9 @@ def seconds_to_return(broker: Broker, groups: list[str]) -> float:
 
 
 def tells(client: Client, groups: list[str]) -> bool:
-    """Whether of each of these groups the last commit is told."""
-    answer = client.ask_raw(spelling.fetch_offsets(groups))
-    told = decode_response(answer, spelling.FETCH_KEY, spelling.FETCH_VERSION)[1].groups
+    """Whether the broker returns the last commit of each of these groups."""
+    answer = client.ask_raw(request_frames.fetch_offsets(groups))
+    told = decode_response(answer, request_frames.FETCH_KEY, request_frames.FETCH_VERSION)[1].groups
     if len(told) != len(groups):
         raise CannotDo(f"{len(told)} groups are told of {len(groups)}")
     return all(not group.error_code and has_last(group.topics) for group in told)

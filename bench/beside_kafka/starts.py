@@ -1,8 +1,8 @@
-"""From a process's being spawned to the first member's having joined a group, in an empty folder.
+"""From the start of the process until the first member has joined a group, in an empty directory.
 
-Each is started once before time is taken: the system has its files in memory, and Python what it
-has compiled. Formatting the folder, which Kafka wants once, is not counted. Making its topic for
-groups is: until it is there nobody can join.
+Each broker is started once before measuring, so that its files are in the page cache and Python's
+bytecode is compiled. Formatting Kafka's directory is not counted. Creating the offsets topic is,
+because no member can join before.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from bench.kit.brokers import BROKERS, Broker
 from bench.kit.figures import Figure, at_most
 from bench.kit.harness import Effort
 
-WANTED = Quantity(name="spawn to first join", unit="s", target=at_most(1 / 20))
+WANTED = Quantity(name="process start to first join", unit="s", target=at_most(1 / 20))
 
 
 def measure(effort: Effort) -> Iterator[Figure]:

@@ -1,8 +1,8 @@
-"""Kohort and Apache Kafka as processes on this machine that are started, held to cores, killed.
+"""Starts Kohort and Apache Kafka as processes, pins them to cores, and kills them.
 
-Both are as they come, but for what one machine asks of Kafka: one copy of its own topics. Kafka has
-the heap and the collector that its own start script gives it. It logs warnings only, so that nobody
-can say it was slow from talking. Neither answers beyond this machine.
+Both use their defaults, except that Kafka's internal topics have one replica. Kafka has the heap
+size and garbage collector of its start script and logs warnings only, so that logging does not slow
+it. Both listen on loopback only.
 """
 
 import os
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from bench.kit import spelling
+from bench.kit import request_frames
 from bench.kit.client import Client
 from kohort.types import ErrorCode, Topic
 from kohort.wire.api.k10_find_coordinator import FindCoordinatorRequest
@@ -29,13 +29,16 @@ from tests.apache.jars import find_classpath
 
 KOHORT, KAFKA = "kohort", "kafka"
 
+OTHER_CHECKOUT: Final = "KOHORT_BENCH_OTHER_CHECKOUT"
+"""Environment variable: the directory of a checkout to measure in Apache Kafka's place."""
+
 READY_S: Final = 120.0
 _BETWEEN_LOOKS_S: Final = 0.002
 
 _CORES: Final = sorted(os.sched_getaffinity(0))
 BROKER_CORE: Final = _CORES[0]
 LOAD_CORE: Final = _CORES[-1]
-"""Where there is one core only, all share it."""
+"""The same core if the machine has only one."""
 
 _KAFKA_JAVA: Final = (
     "-Xms1G",
@@ -47,7 +50,7 @@ _KAFKA_JAVA: Final = (
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-"""As kafka-server-start has it, with 1 GB of heap; the last line is ours."""
+"""The options of kafka-server-start with 1 GB of heap; the last line is ours."""
 
 _KAFKA_HEAP_MB: Final = 1024
 _CLUSTER_ID: Final = "a29ob3J0LWJlbmNobWFyaw"
@@ -65,18 +68,18 @@ _KAFKA_SETTINGS: Final[Mapping[str, object]] = {
 }
 
 Look = Callable[[Client], bool]
-"""What is asked of a broker, over a connection of its own, until it is so."""
+"""A condition that is checked over a new connection until it is true."""
 
 COMMON: Final[Mapping[str, object]] = {"group.initial.rebalance.delay.ms": 0}
 """For both: a group does not wait for more members before its first rebalance."""
 
 
 class CannotDo(Exception):
-    """A broker did not do what was asked of it; one sentence says what."""
+    """A broker did not do what was requested. The message says what."""
 
 
 class Broker(ABC):
-    """One broker, and the folder in which it keeps everything, also while it does not run."""
+    """One broker and its data directory."""
 
     name: ClassVar[str]
 
@@ -89,7 +92,7 @@ class Broker(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """What an operator does once, before the first start."""
+        """Do what an operator does once, before the first start."""
 
     @abstractmethod
     def _spawn(self) -> subprocess.Popen[str]: ...
@@ -98,7 +101,7 @@ class Broker(ABC):
     def _find_port(self, process: subprocess.Popen[str]) -> int: ...
 
     def start(self) -> float:
-        """Seconds from its being spawned until a member has joined a group."""
+        """Start it; return the seconds until a member has joined a group."""
         assert self._process is None, "it runs already"
         began = time.perf_counter()
         self._process = self._spawn()
@@ -107,11 +110,11 @@ class Broker(ABC):
         return time.perf_counter() - began
 
     def wait_for(self, look: Look, what: str) -> None:
-        """Ask over and over; who is not there yet, refuses connections or hangs up counts as no."""
+        """Retry until `look` is true. A refused or closed connection counts as false."""
         end = time.monotonic() + READY_S
         while not self._is_so(look):
             if self._process is None or self._process.poll() is not None:
-                raise CannotDo(f"{self.name} has ended; its last words: {self._last_words()}")
+                raise CannotDo(f"{self.name} has ended; the end of its log: {self._last_words()}")
             if time.monotonic() > end:
                 raise CannotDo(f"{self.name}: {what} took more than {READY_S:.0f} s")
             time.sleep(_BETWEEN_LOOKS_S)
@@ -124,7 +127,7 @@ class Broker(ABC):
             return False
 
     def kill(self) -> None:
-        """Without a warning."""
+        """Send SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -144,7 +147,7 @@ class Broker(ABC):
             process.stdout.close()
 
     def hold(self, *cores: int) -> None:
-        """All its threads to these cores; to all cores, if none is named."""
+        """Pin all threads to these cores; to all cores if none is given."""
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             try:
                 os.sched_setaffinity(int(task.name), set(cores or _CORES))
@@ -158,7 +161,7 @@ class Broker(ABC):
 
     @property
     def cpu_s(self) -> float:
-        """CPU time so far, all threads. The number is how Linux names another process's clock."""
+        """CPU time of all threads. The number is the clock id of another process on Linux."""
         return time.clock_gettime(~self.pid << 3 | 2)
 
     @property
@@ -183,9 +186,10 @@ class Broker(ABC):
 
 class KohortBroker(Broker):
     name = KOHORT
+    environment: ClassVar[Mapping[str, str]] = {}
 
     def prepare(self) -> None:
-        """Nothing: a node makes its folder itself."""
+        """Do nothing: a node creates its directory."""
 
     def _spawn(self) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "kohort", "serve", "--listen", "127.0.0.1:0"]
@@ -201,7 +205,7 @@ class KohortBroker(Broker):
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, **compiled},
+                env={**os.environ, **compiled, **self.environment},
             )
 
     def _find_port(self, process: subprocess.Popen[str]) -> int:
@@ -258,12 +262,12 @@ class KafkaBroker(Broker):
 
 @cache
 def _compiled() -> tempfile.TemporaryDirectory[str]:
-    """For all nodes that are started here; gone when this process ends."""
+    """The bytecode directory of all nodes started here; removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="kohort-bench-")
 
 
 def _has_joined(client: Client) -> bool:
-    """Whether a group of one could be made; on the way Kafka makes its topic for groups."""
+    """Whether a group of one member can be formed. Kafka creates its offsets topic on the way."""
     found = client.ask(FindCoordinatorRequest(coordinator_keys=("first",)), 4)
     if found.coordinators[0].error_code:
         return False
@@ -274,12 +278,14 @@ def _has_joined(client: Client) -> bool:
 
 
 def _join(client: Client, member_id: str) -> Any:
-    answer = client.ask_raw(spelling.join("first", member_id, spelling.subscription("orders")))
-    return decode_response(answer, spelling.JOIN_KEY, spelling.JOIN_VERSION)[1]
+    answer = client.ask_raw(
+        request_frames.join("first", member_id, request_frames.subscription("orders"))
+    )
+    return decode_response(answer, request_frames.JOIN_KEY, request_frames.JOIN_VERSION)[1]
 
 
 def _free_ports(count: int) -> list[int]:
-    """All held at once, so that they differ."""
+    """Distinct free ports: all are bound at the same time."""
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports: list[int] = [server.getsockname()[1] for server in servers]
     for server in servers:
@@ -287,4 +293,15 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-BROKERS: Final[tuple[type[Broker], ...]] = (KohortBroker, KafkaBroker)
+class OtherKohortBroker(KohortBroker):
+    """Another checkout of Kohort in Kafka's place, to measure a change before and after."""
+
+    name = KAFKA
+    environment: ClassVar = {"PYTHONPATH": f"{os.environ.get(OTHER_CHECKOUT, '')}/src"}
+
+
+def _peer() -> type[Broker]:
+    return OtherKohortBroker if os.environ.get(OTHER_CHECKOUT) else KafkaBroker
+
+
+BROKERS: Final[tuple[type[Broker], ...]] = (KohortBroker, _peer())

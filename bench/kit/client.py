@@ -1,4 +1,4 @@
-"""A bare client for benchmarks: one socket, one request at a time, on our own wire."""
+"""A minimal client for benchmarks: one socket, one request at a time."""
 
 import socket
 from typing import Any, Self
@@ -22,7 +22,7 @@ class Client:
         return decode_response(frame, api_key, version)[1]
 
     def ask_raw(self, frame: bytes) -> bytes:
-        """Send a ready-made frame; the answer without its length."""
+        """Send a prepared frame; return the response without its length."""
         self._socket.sendall(frame)
         while True:
             data = self._socket.recv(1 << 20)

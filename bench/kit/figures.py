@@ -1,6 +1,6 @@
-"""Figures of two sides: samples, medians, spreads, ratios, and whether a target is met.
+"""Results of two sides: samples, medians, spreads, ratios, and whether a target is met.
 
-All of it is pure. A report is what one benchmark has to say; it becomes JSON and comes back.
+All of it is pure. A report holds the results of one benchmark and converts to JSON and back.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What our figure divided by the peer's should be, at least or at most."""
+    """The minimum or maximum of our result divided by the peer's."""
 
     ratio: float
     is_floor: bool
@@ -35,7 +35,7 @@ def at_most(ratio: float) -> Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one side was measured to do, once a round; or why it could not do it."""
+    """The samples of one side, one per round, or the reason of its failure."""
 
     samples: tuple[float, ...] = ()
     failure: str = ""
@@ -63,7 +63,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Of the medians; None where a side has none, or the peer's is nothing."""
+        """Ratio of the medians; None if a side has none or the peer's is zero."""
         if not (self.kohort.is_there and self.peer.is_there) or not self.peer.median:
             return None
         return self.kohort.median / self.peer.median
@@ -96,14 +96,14 @@ def title_of(report: Report) -> str:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The least of these, which are in order, that so great a share of them does not exceed."""
+    """The smallest of these sorted values that this share of them does not exceed."""
     if not ordered:
         raise ValueError("there are no samples")
     return ordered[min(len(ordered), max(1, math.ceil(share * len(ordered)))) - 1]
 
 
 def show(number: float) -> str:
-    """Three digits that mean something, and no more."""
+    """A number with three significant digits."""
     if number == 0 or not math.isfinite(number):
         return f"{number:g}"
     digits = 2 - math.floor(math.log10(abs(number)))
@@ -112,7 +112,7 @@ def show(number: float) -> str:
 
 
 def show_taken(taken: Taken) -> str:
-    """A median, and the least and the most beside it."""
+    """The median with minimum and maximum."""
     if not taken.is_there:
         return f"failed: {taken.failure or 'nothing was measured'}"
     median = show(taken.median)
@@ -172,7 +172,7 @@ def as_text(report: Report) -> str:
 
 
 def as_line(figure: Figure) -> str:
-    """What is known as soon as it is known."""
+    """One result, printed as soon as it is known."""
     return "  ".join(filter(None, _row(figure)))
 
 
@@ -184,7 +184,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 
 def busy_lines(figures: Iterable[Figure]) -> list[str]:
-    """How busy generator and broker were, where that was measured."""
+    """CPU shares of generator and broker, where measured."""
     lines = []
     for figure in figures:
         words = [

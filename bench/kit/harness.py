@@ -1,6 +1,6 @@
-"""What the benchmarks share: fair timing of two sides in one run, and how results are told.
+"""Shared code of the benchmarks: fair timing of two sides in one run, and printing of results.
 
-Only ratios within one run mean anything: machines differ, and so does one machine from hour to
+Only ratios within one run are meaningful: machines differ, and so does one machine from hour to
 hour. Both sides take turns in short rounds, and the median round counts.
 """
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 Work = Callable[[], object]
 
 ROUND_SECONDS = 0.02
-"""Long enough for the clock, short enough that a disturbance spoils few rounds."""
+"""Long enough for the clock, short enough that a disturbance affects few rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """The same work done by two sides; `target` is the highest ratio that is good enough."""
+    """The same work done by two sides; `target` is the highest acceptable ratio."""
 
     metric: str
     kohort: Work
@@ -37,7 +37,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What both sides cost, which is mostly median CPU time; less is better."""
+    """The cost of both sides, mostly median CPU time; less is better."""
 
     metric: str
     kohort: float
@@ -48,13 +48,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is to be measured."""
+    """The number of rounds, and whether sizes are full or quick."""
 
     rounds: int
     is_quick: bool = False
 
     def pick(self, full: T, quick: T) -> T:
-        """A size: the real one, or one that proves nothing but that all of it runs."""
+        """The full size, or the quick one, which only shows that the benchmark runs."""
         return quick if self.is_quick else full
 
 
@@ -62,12 +62,12 @@ Measure = Callable[[Effort], Iterable[Result | Figure]]
 
 
 def main(description: str, peer: str, contests: Iterable[Contest]) -> None:
-    """Run the contests and tell the results."""
+    """Run the contests and print the results."""
     tell(description, peer, lambda effort: run(tuple(contests), rounds=effort.rounds))
 
 
 def tell(description: str, peer: str, measure: Measure, *, rounds: int = 25) -> None:
-    """Measure, and tell the results as a table, or as JSON in a file for other programs."""
+    """Measure, and print the results as a table or write them as JSON."""
     exit_when_terminated()
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -98,12 +98,12 @@ def tell(description: str, peer: str, measure: Measure, *, rounds: int = 25) -> 
 
 
 def exit_when_terminated() -> None:
-    """As by Ctrl-C: processes that were started here are ended, and folders removed."""
+    """Exit on SIGTERM as on Ctrl-C, so that child processes and directories are cleaned up."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def _own_name() -> str:
-    """The module that was started, as it would be started again."""
+    """The name of the started module."""
     spec = sys.modules["__main__"].__spec__
     return "" if spec is None else spec.name
 
@@ -151,7 +151,7 @@ def calls_per_round(work: Work) -> int:
 
 
 def cpu_seconds(work: Work, count: int) -> float:
-    """CPU time of so many calls, without the collector: its visits are not the work's doing."""
+    """CPU time of this many calls, with the garbage collector off."""
     gc.collect()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""A load generator in a process of its own: ready-made frames, sent again as soon as answered.
+"""A load generator in a separate process: sends prepared frames again as soon as they are answered.
 
-It reads a plan from standard input, one connection a line: the size of an answer, or `=` and in
-hex what an answer must say behind its correlation id, then the frames in hex that are sent in turn.
-It decodes nothing, so that it is not the bottleneck; how busy it was is in its report.
+It reads a plan from standard input, one connection per line: the size of a response, or `=` and in
+hex what a response must contain after its correlation id, then in hex the frames to send in turn.
+It decodes nothing, so that it is not the bottleneck; its report says how busy it was.
 """
 
 import argparse
@@ -19,21 +19,21 @@ from itertools import cycle
 from bench.kit.figures import percentile
 
 _HEAD = 8
-"""Length and correlation id: the part of an answer that may differ from what was expected."""
+"""Length and correlation id: the part of a response that may differ from the expected one."""
 
 _LOOKS = 5_000
-"""Polls that find nothing, to learn what one costs."""
+"""Empty polls, to measure the cost of one."""
 
 _PATIENCE_S = 60.0
-"""Without any answer; a broker that takes longer has failed."""
+"""Time without any response after which the broker has failed."""
 
 _SERVED_EVERY = 32
-"""Connections made before one of them is known to be served: Kafka lets fifty wait by default."""
+"""Connections opened at a time: Kafka's default backlog is 50."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One connection: its frames, the answer it expects, and how much of one is still to come."""
+    """One connection: its frames, the expected response, and how much of one is missing."""
 
     number: int
     receive: Callable[[bytearray], int]
@@ -79,14 +79,14 @@ def _connect(port: int, plan: Iterator[str]) -> Iterator[Lane]:
 
 
 class Generator:
-    """One round of load on lanes that are open."""
+    """One round of load on open connections."""
 
     def __init__(self, lanes: list[Lane], *, is_spinning: bool) -> None:
         self._by_number = {lane.number: lane for lane in lanes}
         self._poll = select.epoll()
         for number in self._by_number:
             self._poll.register(number, select.EPOLLIN)
-        # It never sleeps unless it should: whoever wakes it pays for that, which is the broker.
+        # It polls without sleeping: waking it would cost the broker CPU time.
         self._timeout = 0.0 if is_spinning else 0.1
         self._look_s = self._time_looks() if is_spinning else 0.0
 
@@ -119,8 +119,8 @@ class Generator:
         }
 
     def _run(self, took_ns: list[int], end: int, answers_max: int) -> int:
-        """How many looks found nothing. Every name that is looked up here is felt."""
-        # Received into one place: a fresh megabyte for each answer would cost more than the answer.
+        """Run the load; return the number of empty polls. Name lookups are avoided for speed."""
+        # One reused buffer: allocating a megabyte per response would cost more than the response.
         into = bytearray(1 << 20)
         by_number, poll, timeout = self._by_number, self._poll.poll, self._timeout
         clock, took, says = time.perf_counter_ns, took_ns.append, into.startswith

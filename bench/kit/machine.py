@@ -1,4 +1,4 @@
-"""What was measured on and with: cores, memory, kernel, versions. No names, no places."""
+"""Describes the machine and the versions: cores, memory, kernel. No names, no places."""
 
 import os
 import platform

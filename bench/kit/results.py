@@ -1,6 +1,6 @@
-"""The figures of all benchmarks as they were last measured, and the page that tells them.
+"""The stored results of all benchmarks, and the page that is generated from them.
 
-Pure, but for `main`: `python -m bench.kit.results` writes the page anew from what is stored.
+Pure, except for `main`: `python -m bench.kit.results` generates the page.
 """
 
 import json
@@ -15,14 +15,14 @@ from bench.kit.figures import Figure, Report, Taken, read_report, show, show_tak
 
 ROOT: Final = Path(__file__).parents[2]
 STORED: Final = ROOT / "bench" / "results.json"
-PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PAGE: Final = ROOT / "docs" / "reference" / "benchmarks.md"
 
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One benchmark's report, and the circumstances it was made under."""
+    """The report of one benchmark, with date, machine and versions."""
 
     report: Report
     day: str
@@ -54,15 +54,15 @@ def _read_entry(content: dict[str, Any]) -> Entry:
 
 
 def merge(old: Iterable[Entry], new: Iterable[Entry], order: list[str]) -> list[Entry]:
-    """What is newer replaces what has the same name; in the order in which benchmarks run."""
+    """Newer results replace older ones of the same name, in the order of the benchmarks."""
     by_name = {each.report.name: each for each in (*old, *new)}
     return sorted(by_name.values(), key=lambda each: order.index(each.report.name))
 
 
 def renew(page: str, entries: list[Entry]) -> str:
-    """A page whose part between the marks is made from the figures."""
+    """Replace the part of the page between the marks."""
     if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise ValueError(f"the page has no place between {BEGIN} and {END}")
+        raise ValueError(f"the page has no part between {BEGIN} and {END}")
     head, _, rest = page.partition(BEGIN)
     tail = rest.partition(END)[2]
     return f"{head}{BEGIN}\n{render(entries)}{END}{tail}"
@@ -80,7 +80,7 @@ def render(entries: list[Entry]) -> str:
 
 
 def _summary(entries: list[Entry]) -> Iterator[str]:
-    """Everything that has a target, missed ones first."""
+    """All results with a target, missed ones first."""
     aimed = [
         (title_of(entry.report), figure)
         for entry in entries
@@ -156,7 +156,7 @@ def _table(head: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str
 def main() -> None:
     entries = from_stored(STORED.read_text("utf-8"))
     PAGE.write_text(renew(PAGE.read_text("utf-8"), entries), "utf-8")
-    sys.stdout.write(f"{PAGE.relative_to(ROOT)} tells {len(entries)} benchmarks.\n")
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)} has {len(entries)} benchmarks.\n")
 
 
 if __name__ == "__main__":

@@ -1,42 +1,51 @@
 """Kafka's consumer-group system in Python: coordinator, node, consumer and data pipeline."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kohort.client import errors
     from kohort.client.consumer import Consumer
-    from kohort.client.fetching.records import ConsumerRecord
-    from kohort.client.listener import ConsumerRebalanceListener
-    from kohort.client.member.events import Position
-    from kohort.client.topic_partition import TopicPartition
-    from kohort.node.embedded import Node
+    from kohort.client.fetch.consumer_records import ConsumerRecord
+    from kohort.client.fetch.offset_fetcher import OffsetAndTimestamp
+    from kohort.client.member.member_events import OffsetAndMetadata
+    from kohort.client.rebalances import ConsumerRebalanceListener
+    from kohort.node.embedded_node import Node
+    from kohort.types import TopicPartition
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Consumer",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "Node",
-    "Position",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
     "TopicPartition",
     "errors",
 ]
 
 _HOMES = {
     "Consumer": "kohort.client.consumer",
-    "ConsumerRebalanceListener": "kohort.client.listener",
-    "ConsumerRecord": "kohort.client.fetching.records",
-    "Node": "kohort.node.embedded",
-    "Position": "kohort.client.member.events",
-    "TopicPartition": "kohort.client.topic_partition",
+    "ConsumerRebalanceListener": "kohort.client.rebalances",
+    "ConsumerRecord": "kohort.client.fetch.consumer_records",
+    "Node": "kohort.node.embedded_node",
+    "OffsetAndMetadata": "kohort.client.member.member_events",
+    "OffsetAndTimestamp": "kohort.client.fetch.offset_fetcher",
+    "TopicPartition": "kohort.types",
     "errors": "kohort.client.errors",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: who needs one room does not load them all."""
-    if name not in _HOMES:
+    """Import a public name on first use, so that a node does not load the consumer."""
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415  # for the same reason
+    module = import_module(home)
+    return module if home.endswith(f".{name}") else getattr(module, name)
 
-    home = import_module(_HOMES[name])
-    return home if _HOMES[name].endswith(f".{name}") else getattr(home, name)
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

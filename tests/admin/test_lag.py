@@ -1,11 +1,10 @@
-"""How far groups are behind: pure arithmetic, and what is not known stays unknown."""
+"""Consumer lag: arithmetic and unknown values."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.admin.lag import group_lag, lag_of
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import GroupId, Offset, Partition, Topic
+from kohort.types import GroupId, Offset, Partition, Topic, TopicPartition
 
 GROUP = GroupId("billing")
 
@@ -26,12 +25,12 @@ def test_a_lag_is_never_negative(committed: Offset, end: Offset) -> None:
     assert lag in (0, end - committed)
 
 
-def test_a_lag_needs_both_a_commit_and_a_log() -> None:
+def test_lag_is_unknown_without_a_commit_or_a_log_end() -> None:
     assert lag_of(None, Offset(5)) is None
     assert lag_of(Offset(5), None) is None
 
 
-def test_a_group_has_a_total_and_a_worst_partition() -> None:
+def test_a_group_has_a_total_lag_and_a_worst_partition() -> None:
     committed = {at(0): Offset(1), at(1): Offset(0), at(2): Offset(9)}
     ends = {at(0): Offset(4), at(1): Offset(7)}
 
@@ -44,7 +43,7 @@ def test_a_group_has_a_total_and_a_worst_partition() -> None:
     assert lag.unknown == 2
 
 
-def test_of_equally_bad_partitions_the_first_is_the_worst() -> None:
+def test_of_equal_lags_the_first_partition_is_the_worst() -> None:
     committed = {at(1): Offset(0), at(0): Offset(0)}
 
     lag = group_lag(GROUP, committed, {at(0): Offset(3), at(1): Offset(3)})

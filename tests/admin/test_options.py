@@ -1,64 +1,50 @@
-"""A properties file as Java reads it, and what of it can be had here."""
+"""The options of Kafka's tools: effective, ignored and rejected ones."""
 
 import pytest
 
-from kohort.admin.errors import WrongWish
-from kohort.admin.options import read_properties, read_settings
+from kohort.admin.errors import InvalidRequest
+from kohort.admin.options import read_admin_settings
 
 
-def test_a_properties_file_is_read_as_java_does() -> None:
-    text = r"""
-        # a comment
-        ! another
-        client.id = tool
-        request.timeout.ms: 5000
-        retries 3
-        metric.reporters=a,\
-            b
-        path=c\:\\d\u0041\t.
-        empty=
-    """
-
-    assert read_properties(text) == {
+def test_options_of_kafkas_tools_take_effect() -> None:
+    given = {
         "client.id": "tool",
         "request.timeout.ms": "5000",
+        "send.buffer.bytes": "1000",
+        "socket.connection.setup.timeout.ms": "700",
         "retries": "3",
-        "metric.reporters": "a,b",
-        "path": "c:\\dA\t.",
-        "empty": "",
+        "security.protocol": "PLAINTEXT",
     }
 
-
-def test_a_broken_escape_is_refused() -> None:
-    with pytest.raises(WrongWish, match="properties file"):
-        read_properties(r"a=\u12")
-
-
-def test_javas_names_become_librdkafkas() -> None:
-    given = {"request.timeout.ms": "5000", "retries": "3", "security.protocol": "PLAINTEXT"}
-
-    settings = read_settings("a:9092, b:9093", given)
+    settings = read_admin_settings("a:9092, b:9093", given)
 
     assert settings.bootstrap == (("a", 9092), ("b", 9093))
-    assert settings.librdkafka == {"socket.timeout.ms": "5000", "client.id": "kohort-admin"}
+    assert settings.client_id == "tool"
+    assert settings.request_timeout_ms == 5_000
+    assert settings.retry_backoff_ms == 100
+    assert settings.connection.send_buffer_bytes == 1_000
+    assert settings.connection.receive_buffer_bytes == -1
+    assert settings.connection.setup_timeout_ms == 700
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
-        ("security.protocol", "SASL_SSL", "plain text only"),
-        ("sasl.mechanism", "PLAIN", "plain text only"),
-        ("ssl.truststore.location", "x", "plain text only"),
+        ("security.protocol", "SASL_SSL", "PLAINTEXT only"),
+        ("sasl.mechanism", "PLAIN", "PLAINTEXT only"),
+        ("ssl.truststore.location", "x", "PLAINTEXT only"),
         ("client.idd", "x", "did you mean client.id"),
-        ("nonsense", "x", "there is no option nonsense"),
+        ("nonsense", "x", "unknown option nonsense"),
+        ("request.timeout.ms", "soon", "request.timeout.ms=soon: not a whole number"),
+        ("retry.backoff.ms", "-1", "retry.backoff.ms=-1: not between 0"),
     ],
 )
-def test_what_cannot_be_had_is_refused_by_name(name: str, content: str, said: str) -> None:
-    with pytest.raises(WrongWish, match=said):
-        read_settings("a:9092", {name: content})
+def test_an_invalid_option_is_rejected(name: str, content: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        read_admin_settings("a:9092", {name: content})
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:x", "host:70000"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(WrongWish, match="address"):
-        read_settings(text, {})
+def test_an_invalid_address_is_rejected(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="invalid bootstrap servers"):
+        read_admin_settings(text, {})

@@ -1,8 +1,7 @@
-// Kafka's own Java clients, driven from outside: one question per line on standard input, one
-// answer per line on standard output, both JSON. A question names what it is about ("on"), what
-// to do and its number ("id"), which its answer repeats. Each thing answers one question after
-// another, on a thread of its own; things do not wait for each other. When the input ends the
-// process ends at once, as in a crash: no consumer says goodbye.
+// Runs Kafka's Java clients: one JSON request per line on standard input, one JSON response per
+// line on standard output. A request names the client ("on"), the operation ("do") and a number
+// ("id"), which the response repeats. Each client has its own thread and handles its requests in
+// order. At the end of the input the process exits without closing the clients, as in a crash.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -49,7 +48,7 @@ public final class Driver {
     private static final PrintStream OUT =
         new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
-    /** A consumer, a producer or an administrator. */
+    /** A consumer, a producer or an admin client. */
     interface Thing {
         Object answer(String what, JsonNode asked) throws Exception;
     }
@@ -120,7 +119,7 @@ public final class Driver {
 
     private static final class Member implements Thing, ConsumerRebalanceListener {
         private final KafkaConsumer<byte[], byte[]> consumer;
-        private final List<Object> told = new ArrayList<>();
+        private final List<Object> listenerCalls = new ArrayList<>();
 
         Member(Properties properties) {
             consumer = new KafkaConsumer<>(
@@ -129,17 +128,17 @@ public final class Driver {
 
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-            told.add(List.of("assigned", places(partitions)));
+            listenerCalls.add(List.of("assigned", tps(partitions)));
         }
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            told.add(List.of("revoked", places(partitions)));
+            listenerCalls.add(List.of("revoked", tps(partitions)));
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            told.add(List.of("lost", places(partitions)));
+            listenerCalls.add(List.of("lost", tps(partitions)));
         }
 
         @Override
@@ -148,12 +147,12 @@ public final class Driver {
                 case "subscribe" -> consumer.subscribe(texts(asked.get("topics")), this);
                 case "subscribe-pattern" ->
                     consumer.subscribe(Pattern.compile(asked.get("pattern").asText()), this);
-                case "assign" -> consumer.assign(partitions(asked.get("places")));
+                case "assign" -> consumer.assign(partitions(asked.get("tps")));
                 case "commit" -> commit(asked.get("offsets"));
                 case "seek" ->
-                    consumer.seek(partition(asked.get("place")), asked.get("offset").asLong());
-                case "pause" -> consumer.pause(partitions(asked.get("places")));
-                case "resume" -> consumer.resume(partitions(asked.get("places")));
+                    consumer.seek(partition(asked.get("tp")), asked.get("offset").asLong());
+                case "pause" -> consumer.pause(partitions(asked.get("tps")));
+                case "resume" -> consumer.resume(partitions(asked.get("tps")));
                 case "close" -> consumer.close();
                 default -> {
                     return look(what, asked);
@@ -165,23 +164,23 @@ public final class Driver {
         private Object look(String what, JsonNode asked) {
             return switch (what) {
                 case "poll" -> poll(asked.get("ms").asLong());
-                case "assignment" -> places(consumer.assignment());
-                case "told" -> List.copyOf(told);
+                case "assignment" -> tps(consumer.assignment());
+                case "listener-calls" -> List.copyOf(listenerCalls);
                 case "committed" -> {
-                    TopicPartition place = partition(asked.get("place"));
-                    yield standing(consumer.committed(Set.of(place)).get(place));
+                    TopicPartition tp = partition(asked.get("tp"));
+                    yield committed(consumer.committed(Set.of(tp)).get(tp));
                 }
-                case "position" -> consumer.position(partition(asked.get("place")));
+                case "position" -> consumer.position(partition(asked.get("tp")));
                 case "span" -> {
-                    TopicPartition place = partition(asked.get("place"));
+                    TopicPartition tp = partition(asked.get("tp"));
                     yield List.of(
-                        consumer.beginningOffsets(Set.of(place)).get(place),
-                        consumer.endOffsets(Set.of(place)).get(place));
+                        consumer.beginningOffsets(Set.of(tp)).get(tp),
+                        consumer.endOffsets(Set.of(tp)).get(tp));
                 }
                 case "offset-for-time" -> {
-                    TopicPartition place = partition(asked.get("place"));
-                    var found = consumer.offsetsForTimes(Map.of(place, asked.get("ms").asLong()));
-                    yield found.get(place) == null ? null : found.get(place).offset();
+                    TopicPartition tp = partition(asked.get("tp"));
+                    var found = consumer.offsetsForTimes(Map.of(tp, asked.get("ms").asLong()));
+                    yield found.get(tp) == null ? null : found.get(tp).offset();
                 }
                 default -> throw new IllegalArgumentException("a consumer cannot " + what);
             };
@@ -191,7 +190,7 @@ public final class Driver {
             if (offsets == null || offsets.isNull()) {
                 consumer.commitSync();
             } else {
-                consumer.commitSync(standings(offsets));
+                consumer.commitSync(offsets(offsets));
             }
         }
 
@@ -267,7 +266,7 @@ public final class Driver {
         }
     }
 
-    // Administrators
+    // Admin clients
 
     private static final class Administrator implements Thing {
         private final Admin admin;
@@ -315,15 +314,15 @@ public final class Driver {
                         Collectors.toMap(GroupListing::groupId,
                             each -> each.groupState().map(Object::toString).orElse("")));
                 case "delete-records" -> {
-                    TopicPartition place = partition(asked.get("place"));
+                    TopicPartition tp = partition(asked.get("tp"));
                     var before = RecordsToDelete.beforeOffset(asked.get("offset").asLong());
-                    yield admin.deleteRecords(Map.of(place, before)).lowWatermarks().get(place)
+                    yield admin.deleteRecords(Map.of(tp, before)).lowWatermarks().get(tp)
                         .get().lowWatermark();
                 }
                 case "latest-by-time" -> {
-                    TopicPartition place = partition(asked.get("place"));
-                    yield admin.listOffsets(Map.of(place, OffsetSpec.maxTimestamp()))
-                        .partitionResult(place).get().offset();
+                    TopicPartition tp = partition(asked.get("tp"));
+                    yield admin.listOffsets(Map.of(tp, OffsetSpec.maxTimestamp()))
+                        .partitionResult(tp).get().offset();
                 }
                 case "brokers" -> admin.describeCluster().nodes().get().stream()
                     .map(node -> node.host() + ":" + node.port()).toList();
@@ -353,14 +352,14 @@ public final class Driver {
                 case "offsets" -> {
                     List<Object> found = new ArrayList<>();
                     admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get()
-                        .forEach((place, standing) ->
-                            found.add(List.of(place(place), standing(standing))));
+                        .forEach((tp, committed) ->
+                            found.add(List.of(tp(tp), committed(committed))));
                     yield found;
                 }
                 case "alter-offsets" -> admin.alterConsumerGroupOffsets(
-                    group, standings(asked.get("offsets"))).all().get();
+                    group, offsets(asked.get("offsets"))).all().get();
                 case "delete-offsets" -> admin.deleteConsumerGroupOffsets(
-                    group, Set.copyOf(partitions(asked.get("places")))).all().get();
+                    group, Set.copyOf(partitions(asked.get("tps")))).all().get();
                 case "remove-instance" -> admin.removeMembersFromConsumerGroup(
                     group,
                     new RemoveMembersFromConsumerGroupOptions(
@@ -376,12 +375,12 @@ public final class Driver {
             member.put("id", described.consumerId());
             member.put("instance", described.groupInstanceId().orElse(null));
             member.put("client", described.clientId());
-            member.put("places", places(described.assignment().topicPartitions()));
+            member.put("tps", tps(described.assignment().topicPartitions()));
             return member;
         }
     }
 
-    // From JSON and to it
+    // JSON conversion
 
     private static Properties properties(JsonNode asked) {
         Properties properties = new Properties();
@@ -398,45 +397,45 @@ public final class Driver {
         return StreamSupport.stream(node.spliterator(), false).map(JsonNode::asText).toList();
     }
 
-    private static TopicPartition partition(JsonNode place) {
-        return new TopicPartition(place.get(0).asText(), place.get(1).asInt());
+    private static TopicPartition partition(JsonNode tp) {
+        return new TopicPartition(tp.get(0).asText(), tp.get(1).asInt());
     }
 
-    private static List<TopicPartition> partitions(JsonNode places) {
-        return StreamSupport.stream(places.spliterator(), false).map(Driver::partition).toList();
+    private static List<TopicPartition> partitions(JsonNode tps) {
+        return StreamSupport.stream(tps.spliterator(), false).map(Driver::partition).toList();
     }
 
-    private static List<Object> place(TopicPartition partition) {
+    private static List<Object> tp(TopicPartition partition) {
         return List.of(partition.topic(), partition.partition());
     }
 
-    private static List<List<Object>> places(Collection<TopicPartition> partitions) {
-        return partitions.stream().map(Driver::place).toList();
+    private static List<List<Object>> tps(Collection<TopicPartition> partitions) {
+        return partitions.stream().map(Driver::tp).toList();
     }
 
-    /** From [[place, [offset, metadata, leader epoch or null]], ...]. */
-    private static Map<TopicPartition, OffsetAndMetadata> standings(JsonNode offsets) {
-        Map<TopicPartition, OffsetAndMetadata> standings = new HashMap<>();
-        for (JsonNode pair : offsets) {
-            JsonNode standing = pair.get(1);
+    /** From [[tp, [offset, metadata, leader epoch or null]], ...]. */
+    private static Map<TopicPartition, OffsetAndMetadata> offsets(JsonNode pairs) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        for (JsonNode pair : pairs) {
+            JsonNode committed = pair.get(1);
             Optional<Integer> epoch =
-                standing.get(2).isNull() ? Optional.empty() : Optional.of(standing.get(2).asInt());
-            standings.put(
+                committed.get(2).isNull() ? Optional.empty() : Optional.of(committed.get(2).asInt());
+            offsets.put(
                 partition(pair.get(0)),
-                new OffsetAndMetadata(standing.get(0).asLong(), epoch, standing.get(1).asText()));
+                new OffsetAndMetadata(committed.get(0).asLong(), epoch, committed.get(1).asText()));
         }
-        return standings;
+        return offsets;
     }
 
-    private static List<Object> standing(OffsetAndMetadata found) {
+    private static List<Object> committed(OffsetAndMetadata found) {
         if (found == null) {
             return null;
         }
-        List<Object> standing = new ArrayList<>();
-        standing.add(found.offset());
-        standing.add(found.metadata());
-        standing.add(found.leaderEpoch().orElse(null));
-        return standing;
+        List<Object> committed = new ArrayList<>();
+        committed.add(found.offset());
+        committed.add(found.metadata());
+        committed.add(found.leaderEpoch().orElse(null));
+        return committed;
     }
 
     private static String encode(byte[] bytes) {

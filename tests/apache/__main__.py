@@ -1,6 +1,6 @@
-"""An Apache Kafka by hand: `python -m tests.apache [--set NAME=VALUE]` prints where it listens.
+"""Starts an Apache Kafka: `python -m tests.apache [--set NAME=VALUE]` prints its address.
 
-It runs until Ctrl-C, and leaves nothing behind.
+It runs until Ctrl-C, and deletes its data.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> int:
 
 def _run(settings: dict[str, str]) -> int:
     print(f"Starting Apache Kafka {VERSION}.", file=sys.stderr)
-    # Asked to end, it ends as by Ctrl-C: a server nobody knows of would stay.
+    # SIGTERM must stop the broker, too; otherwise it would keep running.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     with tempfile.TemporaryDirectory(prefix="kafka-") as name:
         try:

@@ -1,6 +1,6 @@
-"""One Apache Kafka on this machine, broker and controller in one process, for as long as needed.
+"""An Apache Kafka on this machine: broker and controller in one process, on the loopback interface.
 
-It keeps what it says in a file beside its data. It never answers beyond this machine.
+Its log output goes to a file beside its data.
 """
 
 import socket
@@ -15,14 +15,14 @@ from kohort.wire.envelope import decode_response, encode_request
 from kohort.wire.frame import FrameReader
 from tests.apache import java
 from tests.apache.jars import find_classpath
-from tests.waiting import wait_until
+from tests.wait import wait_until
 
 HEAP_MB = 384
 READY_S = 90
-"""Two JVM starts on a busy machine; an idle one needs five seconds."""
+"""Two JVM starts on a busy machine; an idle machine needs five seconds."""
 
 _ATTEMPTS = 3
-"""A port that was free may be taken before the server listens on it."""
+"""A free port may be taken before the server listens on it."""
 
 _CLUSTER_ID = "a29ob3J0LWNvbnRyYWN0dw"
 
@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, object] = {
     "node.id": 1,
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One machine has one copy of everything.
+    # One broker has one replica of everything.
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.replication.factor": 1,
@@ -39,14 +39,14 @@ SETTINGS: Mapping[str, object] = {
     "transaction.state.log.num.partitions": 1,
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
-    # Tests wait for what happens, not for what might.
+    # Short delays keep the tests fast.
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
     "log.initial.task.delay.ms": 100,
     "log.retention.check.interval.ms": 200,
     "log.cleaner.backoff.ms": 100,
     "log.segment.delete.delay.ms": 100,
-    # A small heap and two cores.
+    # For a small heap and two cores.
     "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
     "num.network.threads": 2,
     "num.io.threads": 4,
@@ -56,9 +56,9 @@ SETTINGS: Mapping[str, object] = {
 
 
 class Kafka:
-    """Apache Kafka until it is stopped. Made in a folder of its own, which it fills.
+    """A running Apache Kafka with its own directory.
 
-    Raises Unavailable where there is no Java, or no way to its jars.
+    Raises Unavailable if there is no Java or the jars cannot be downloaded.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Kafka:
             place.mkdir(parents=True)
             if self._start(place, settings or {}):
                 return
-            assert "Address already in use" in self.journal, f"it ended: {self.journal[-3000:]}"
-        raise AssertionError(f"no port in {_ATTEMPTS} attempts: {self.journal[-3000:]}")
+            assert "Address already in use" in self.log, f"Kafka exited: {self.log[-3000:]}"
+        raise AssertionError(f"no free port in {_ATTEMPTS} attempts: {self.log[-3000:]}")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -90,7 +90,7 @@ class Kafka:
         return self._process.pid
 
     @property
-    def journal(self) -> str:
+    def log(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
     @property
@@ -98,7 +98,7 @@ class Kafka:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """End it as it wants to be ended; kill it if that takes too long."""
+        """Stop it cleanly; kill it if that takes too long."""
         self._process.terminate()
         try:
             self._process.wait(20)
@@ -121,7 +121,7 @@ class Kafka:
         self.stop()
 
     def _start(self, place: Path, settings: Mapping[str, object]) -> bool:
-        """Whether it answers; if not, it has ended."""
+        """Whether it serves requests; if not, it has exited."""
         self.port, controller = _free_ports(2)
         where = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
@@ -146,16 +146,16 @@ class Kafka:
                 stderr=log,
             )
         try:
-            wait_until(self._is_decided, READY_S, "Apache Kafka to answer")
+            wait_until(self._has_started_or_exited, READY_S, "Apache Kafka to start")
         except BaseException:
             self.kill()
             raise
         return self.is_running
 
     def _format(self, properties: Path) -> None:
-        words = ("format", "-t", _CLUSTER_ID, "-c", f"{properties}")
+        arguments = ("format", "-t", _CLUSTER_ID, "-c", f"{properties}")
         ended = subprocess.run(
-            java.command(self._classpath, "kafka.tools.StorageTool", *words),
+            java.command(self._classpath, "kafka.tools.StorageTool", *arguments),
             capture_output=True,
             text=True,
             timeout=READY_S,
@@ -163,12 +163,12 @@ class Kafka:
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
-    def _is_decided(self) -> bool:
-        return not self.is_running or _answers(self.port)
+    def _has_started_or_exited(self) -> bool:
+        return not self.is_running or _is_ready(self.port)
 
 
-def _answers(port: int) -> bool:
-    """Whether a broker at that port knows of itself: before that it cannot make topics."""
+def _is_ready(port: int) -> bool:
+    """Whether the broker is in its own metadata: before that it cannot create topics."""
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as connection:
             connection.sendall(encode_request(MetadataRequest(topics=()), 4, 1, "waiting"))
@@ -182,7 +182,7 @@ def _answers(port: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """All held at once, so that they differ."""
+    """All ports are bound at the same time, so that they differ."""
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports: list[int] = [server.getsockname()[1] for server in servers]
     for server in servers:

@@ -1,7 +1,7 @@
-"""Kafka's own Java clients, in a process of their own that is asked and answers in JSON.
+"""Kafka's Java clients, in a JVM with a JSON protocol.
 
-See `Driver.java`, which is compiled when it is first needed. Answers come as the questions are
-done, not as they were asked, so many may ask at one time.
+See `Driver.java`, which is compiled on first use. Responses arrive in any order, so that many
+threads can send requests at the same time.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ from tests.apache.jars import clients_only, find_classpath, find_home
 SOURCE = Path(__file__).with_name("Driver.java")
 
 DEADLINE_S = 60
-"""No answer takes as long; longer is a failure, not patience."""
+"""No response takes as long."""
 
 
 class JavaError(Exception):
-    """An exception in Java: Kafka's name for the error, and the exception's own."""
+    """An exception in Java: Kafka's error name and the exception class."""
 
     def __init__(self, error: str, kind: str, message: str) -> None:
         super().__init__(f"{error} ({kind}): {message}")
@@ -36,49 +36,53 @@ class JavaError(Exception):
 
 
 class Driver:
-    """One JVM with any number of consumers, producers and administrators in it."""
+    """One JVM with any number of consumers, producers and admin clients."""
 
     def __init__(self) -> None:
         classpath = clients_only(find_classpath())
-        words = java.command((_compile(classpath), *classpath), "Driver")
-        # What its clients log is only of interest when something is wrong, and then all of it.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
+        arguments = java.command((_compile(classpath), *classpath), "Driver")
+        # The log of the clients is shown only on failure.
+        self._log_file = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log_file,
+            text=True,
         )
         self._numbers = itertools.count(1)
-        self._asking = threading.Lock()
-        self._asked: dict[int, Future[Any]] = {}
-        self._ears = threading.Thread(target=self._listen, name="java", daemon=True)
-        self._ears.start()
+        self._write_lock = threading.Lock()
+        self._in_flight: dict[int, Future[Any]] = {}
+        self._reader = threading.Thread(target=self._read, name="java", daemon=True)
+        self._reader.start()
 
     def make(self, kind: str, config: Mapping[str, object]) -> str:
-        """A new consumer, producer or admin; the name by which it is asked."""
+        """Create a consumer, producer or admin client; returns its name."""
         name = f"{kind}-{next(self._numbers)}"
         self.ask(name, kind, config=dict(config))
         return name
 
     def ask(self, name: str, what: str, /, **arguments: Any) -> Any:
-        """What the named one answered; raises JavaError."""
-        question = {"id": next(self._numbers), "on": name, "do": what, **arguments}
-        answer: Future[Any] = Future()
-        self._asked[question["id"]] = answer
+        """Call a method of a client; raises JavaError."""
+        request = {"id": next(self._numbers), "on": name, "do": what, **arguments}
+        response: Future[Any] = Future()
+        self._in_flight[request["id"]] = response
         assert self._process.stdin is not None
-        with self._asking:
-            self._process.stdin.write(json.dumps(question) + "\n")
+        with self._write_lock:
+            self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
-        return answer.result(DEADLINE_S)
+        return response.result(DEADLINE_S)
 
     @property
-    def journal(self) -> str:
-        """What the clients have logged."""
-        return os.pread(self._log.fileno(), 1 << 24, 0).decode("utf-8", errors="replace")
+    def log(self) -> str:
+        """The log of the clients."""
+        return os.pread(self._log_file.fileno(), 1 << 24, 0).decode("utf-8", errors="replace")
 
     def kill(self) -> None:
-        """Everything in it ends without a word."""
+        """Kill the JVM; its clients do not close."""
         self._process.kill()
         self._process.wait()
-        self._ears.join()
+        self._reader.join()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -94,23 +98,25 @@ class Driver:
         traceback: TracebackType | None,
     ) -> None:
         self.kill()
-        self._log.close()
+        self._log_file.close()
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            answer = json.loads(line)
-            asked = self._asked.pop(answer["id"])
-            if "error" in answer:
-                asked.set_exception(JavaError(answer["error"], answer["kind"], answer["message"]))
+            response = json.loads(line)
+            waiting = self._in_flight.pop(response["id"])
+            if "error" in response:
+                waiting.set_exception(
+                    JavaError(response["error"], response["kind"], response["message"])
+                )
             else:
-                asked.set_result(answer["ok"])
-        for asked in self._asked.values():
-            asked.set_exception(EOFError("the JVM has ended"))
+                waiting.set_result(response["ok"])
+        for waiting in self._in_flight.values():
+            waiting.set_exception(EOFError("the JVM has exited"))
 
 
 def _compile(classpath: tuple[Path, ...]) -> Path:
-    """Where the compiled driver is: beside the jars that it is compiled with, once for all runs."""
+    """The directory of the compiled driver, in the jar cache; compiled once for all runs."""
     source = SOURCE.read_bytes()
     home = find_home() / f"driver-{hashlib.sha256(source).hexdigest()[:12]}"
     if home.exists():
@@ -118,13 +124,13 @@ def _compile(classpath: tuple[Path, ...]) -> Path:
     with tempfile.TemporaryDirectory(dir=home.parent) as name:
         target = Path(name) / "classes"
         paths = os.pathsep.join(f"{path}" for path in classpath)
-        words = [f"{java.find_javac()}", "-Xlint:all", "-Werror", "-proc:none"]
-        words += ["-d", f"{target}", "-cp", paths, f"{SOURCE}"]
-        ended = subprocess.run(words, capture_output=True, text=True, check=False)
+        arguments = [f"{java.find_javac()}", "-Xlint:all", "-Werror", "-proc:none"]
+        arguments += ["-d", f"{target}", "-cp", paths, f"{SOURCE}"]
+        ended = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
         try:
             target.rename(home)
         except OSError:
-            # Another run was quicker, with the same source.
+            # Another process has compiled the same source in the meantime.
             assert home.exists()
     return home

@@ -1,11 +1,11 @@
-"""Apache Kafka as published: its server, its clients and its tools, as jars in a cache.
+"""The jars of Apache Kafka: its server, clients and tools, in a cache.
 
-`jars.txt` names every jar with its checksum, so that all machines run the same bytes. They are
-fetched once, by Maven where it is installed, which knows where its owner wants jars to come from;
-else over HTTPS from the repository that KOHORT_MAVEN_REPOSITORY names. The cache lies outside of
-this repository: in KOHORT_KAFKA_CACHE, or where the system keeps caches.
+`jars.txt` lists every jar with its checksum, so that all machines run the same bytes. They are
+downloaded once: by Maven with its own settings, or over HTTPS from the repository in
+KOHORT_MAVEN_REPOSITORY. The cache is outside of this repository: in KOHORT_KAFKA_CACHE, or in the
+system's cache directory.
 
-`python -m tests.apache.renew` writes `jars.txt` for the newest release.
+`python -m tests.apache.renew_jars` writes `jars.txt` for the newest release.
 """
 
 import fcntl
@@ -30,8 +30,8 @@ LIST = Path(__file__).with_name("jars.txt")
 MAVEN_REPOSITORY = "KOHORT_MAVEN_REPOSITORY"
 CACHE = "KOHORT_KAFKA_CACHE"
 
-_PATIENCE_S = 600
-"""Fifty megabytes over a slow line."""
+_DEADLINE_S = 600
+"""50 MB over a slow connection."""
 
 POM = """\
 <project>
@@ -66,7 +66,7 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """Where it lies in a Maven repository, below its root."""
+        """The path in a Maven repository."""
         name = f"{self.artifact}-{self.version}.jar"
         return "/".join((*self.group.split("."), self.artifact, self.version, name))
 
@@ -93,22 +93,22 @@ JARS = read_list(LIST.read_text("utf-8"))
 
 
 _FAILURES: dict[Path, Unavailable] = {}
-"""What could not be had once is not tried again: a missing network may take long to notice."""
+"""A failed download is not tried again, because timeouts take long."""
 
 
 def find_classpath() -> tuple[Path, ...]:
-    """Every jar, fetched and checked if need be; raises Unavailable where that cannot be."""
+    """All jars, downloaded and checked if necessary; raises Unavailable."""
     home = find_home()
     return tuple(home / jar.path for jar in JARS)
 
 
 def find_home() -> Path:
-    """The folder in which the jars are; it may hold what is made from them."""
+    """The cache directory of the jars; it also contains classes compiled with them."""
     return fetch(f"kafka-{VERSION}", JARS)
 
 
 def fetch(name: str, jars: Sequence[Jar]) -> Path:
-    """The folder in the cache that holds these jars, filled if need be; raises Unavailable."""
+    """The cache directory of these jars, downloaded if necessary; raises Unavailable."""
     home = _cache_home() / f"{name}-{_digest(jars)}"
     if not home.exists():
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def fetch(name: str, jars: Sequence[Jar]) -> Path:
 
 
 def clients_only(classpath: Sequence[Path]) -> tuple[Path, ...]:
-    """Of a classpath, what a program needs that only uses Kafka's clients."""
+    """The part of a classpath that Kafka's clients need."""
     codecs = {"lz4-java", "snappy-java", "zstd-jni"}
     json = {"jackson-core", "jackson-databind", "jackson-annotations"}
     needed = {"kafka-clients", "slf4j-api", "slf4j-simple"} | codecs | json
@@ -146,15 +146,15 @@ def _digest(jars: Sequence[Jar]) -> str:
 
 @contextmanager
 def _only_one(path: Path) -> Iterator[None]:
-    """Two test runs must not fill one cache together."""
+    """Two processes must not write the same cache."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _fill(home: Path, jars: Sequence[Jar]) -> None:
-    # Under another name until all is there: what is interrupted is never taken for whole.
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix="fetching-") as name:
+    # Renamed at the end, so that an interrupted download is never used.
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix="download-") as name:
         fetched = Path(name) / "jars"
         fetched.mkdir()
         if address := os.environ.get(MAVEN_REPOSITORY):
@@ -169,38 +169,43 @@ def _fill(home: Path, jars: Sequence[Jar]) -> None:
 def _check(jar: Jar, path: Path) -> None:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != jar.sha256:
-        raise ValueError(f"{jar.path} has the checksum {found}, and its list says {jar.sha256}")
+        raise ValueError(f"{jar.path} has the checksum {found}, expected {jar.sha256}")
 
 
-# By Maven
+# With Maven
 
 
 def pom_of(jars: Sequence[Jar]) -> str:
-    """These jars and no others: what they depend on is in the list."""
+    """A pom with these jars and no transitive dependencies; the list contains those."""
     return POM.format(dependencies="\n".join(DEPENDENCY.format(jar=jar) for jar in jars))
 
 
 def copy_by_maven(pom: str, target: Path) -> None:
-    """What a pom depends on, in folders as in a repository."""
+    """Copy the dependencies of a pom, in the layout of a Maven repository."""
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(
-            f"Apache's jars are not in {_cache_home()}: install Maven to fetch them, or name a"
-            f" Maven repository in {MAVEN_REPOSITORY}"
+            f"Apache Kafka's jars are not in {_cache_home()}: install Maven to download them, or"
+            f" name a Maven repository in {MAVEN_REPOSITORY}"
         )
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "pom.xml").write_text(pom, "utf-8")
-        words = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        words += [f"-DoutputDirectory={target}", "-Dmdep.useRepositoryLayout=true"]
+        arguments = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        arguments += [f"-DoutputDirectory={target}", "-Dmdep.useRepositoryLayout=true"]
         try:
             ended = subprocess.run(
-                words, cwd=name, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+                arguments,
+                cwd=name,
+                capture_output=True,
+                text=True,
+                timeout=_DEADLINE_S,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise Unavailable(f"Maven did not fetch Apache's jars in {_PATIENCE_S} s") from error
+            raise Unavailable(f"Maven did not download the jars in {_DEADLINE_S} s") from error
     if ended.returncode != 0:
-        said = [line for line in ended.stdout.splitlines() if "[ERROR]" in line] or [ended.stdout]
-        raise Unavailable(f"Maven could not fetch Apache's jars: {said[0].strip()}")
+        errors = [line for line in ended.stdout.splitlines() if "[ERROR]" in line] or [ended.stdout]
+        raise Unavailable(f"Maven could not download the jars: {errors[0].strip()}")
 
 
 # Over HTTPS
@@ -208,14 +213,14 @@ def copy_by_maven(pom: str, target: Path) -> None:
 
 def _download(address: str, jars: Sequence[Jar], target: Path) -> None:
     if urllib.parse.urlsplit(address).scheme not in ("https", "file"):
-        raise ValueError(f"{MAVEN_REPOSITORY} must be an https:// address, and is {address}")
+        raise ValueError(f"{MAVEN_REPOSITORY} must be an https:// URL, not {address}")
     for jar in jars:
         path = target / jar.path
         path.parent.mkdir(parents=True, exist_ok=True)
         url = f"{address.rstrip('/')}/{jar.path}"
         try:
-            answer = urllib.request.urlopen(url, timeout=60)  # noqa: S310  # looked at above
-            with answer, path.open("wb") as file:
-                shutil.copyfileobj(answer, file)
+            response = urllib.request.urlopen(url, timeout=60)  # noqa: S310  # checked above
+            with response, path.open("wb") as file:
+                shutil.copyfileobj(response, file)
         except (urllib.error.URLError, TimeoutError) as error:
-            raise Unavailable(f"{jar.path} cannot be fetched from {address}: {error}") from error
+            raise Unavailable(f"{jar.path} cannot be downloaded from {address}: {error}") from error

@@ -1,4 +1,4 @@
-"""The Java of this machine: where it is, and what it is started with."""
+"""Finds Java on this machine, and builds its command line."""
 
 import os
 import re
@@ -11,10 +11,10 @@ from pathlib import Path
 from tests.apache.unavailable import Unavailable
 
 OLDEST = 17
-"""Apache Kafka's server runs on nothing older."""
+"""The oldest version that the Apache Kafka server supports."""
 
 QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""For programs that live for seconds: one collector thread, and no second compiler."""
+"""For short-lived programs: the serial collector, and no second compiler."""
 
 
 @cache
@@ -34,7 +34,7 @@ def command(
     heap_mb: int = 256,
     options: Sequence[str] = QUICK,
 ) -> list[str]:
-    """The words that start the named class."""
+    """The command that starts this class."""
     paths = os.pathsep.join(f"{path}" for path in classpath)
     return [f"{find_java()}", f"-Xmx{heap_mb}m", *options, "-cp", paths, name, *arguments]
 
@@ -43,11 +43,11 @@ def _find(name: str) -> Path:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=f"{Path(home) / 'bin'}" if home else None)
     if found is None:
-        where = f"in JAVA_HOME, {home}" if home else "on the PATH"
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
         raise Unavailable(f"there is no {name} {where}: install a JDK {OLDEST} or newer")
     version = _version(Path(found))
     if version < OLDEST:
-        raise Unavailable(f"{found} is version {version}, and Kafka needs at least {OLDEST}")
+        raise Unavailable(f"{found} is version {version}; Kafka needs at least {OLDEST}")
     return Path(found)
 
 

@@ -1,4 +1,4 @@
-"""scripts/kafka: an Apache Kafka by hand."""
+"""`make kafka` starts an Apache Kafka."""
 
 import signal
 import subprocess
@@ -13,18 +13,18 @@ from tests.contract.cluster import Cluster
 from tests.tidy.repository import ROOT
 
 
-def test_it_says_where_it_is_and_ends_when_it_is_told() -> None:
+def test_it_prints_its_address_and_stops_on_sigterm() -> None:
     try:
         find_java()
         find_classpath()
     except Unavailable as reason:
         skip(reason)
-    words = [sys.executable, "-m", "tests.apache", "--set", "num.partitions=3"]
+    arguments = [sys.executable, "-m", "tests.apache", "--set", "num.partitions=3"]
 
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        kafka = Cluster(name="by hand", bootstrap_servers=process.stdout.readline().strip())
-        kafka.wait()
+        kafka = Cluster(name="make kafka", bootstrap_servers=process.stdout.readline().strip())
+        kafka.wait_for_coordinator()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
@@ -33,9 +33,9 @@ def test_it_says_where_it_is_and_ends_when_it_is_told() -> None:
 
 
 def test_a_setting_without_a_value_is_refused() -> None:
-    words = [sys.executable, "-m", "tests.apache", "--set", "num.partitions"]
+    arguments = [sys.executable, "-m", "tests.apache", "--set", "num.partitions"]
 
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert ended.returncode == 2
     assert "not NAME=VALUE" in ended.stderr

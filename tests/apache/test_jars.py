@@ -1,4 +1,4 @@
-"""Apache's jars are fetched once, and are what the list says they are, or are not used at all."""
+"""The jars are downloaded once, and are used only if their checksum is right."""
 
 import hashlib
 from pathlib import Path
@@ -20,7 +20,7 @@ JAR = Jar(
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Maven repository in a folder, and an empty cache."""
+    """A Maven repository in a directory, and an empty cache."""
     repository = tmp_path / "repository"
     path = repository / JAR.path
     path.parent.mkdir(parents=True)
@@ -37,18 +37,18 @@ def test_a_list_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("line", ["org.example:thing:1.0", "org.example:thing:1.0 abc", "thing"])
-def test_a_line_that_names_no_jar_is_refused(line: str) -> None:
+def test_an_invalid_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="group:artifact:version sha256"):
         read_list(line)
 
 
-def test_the_list_names_a_whole_kafka() -> None:
+def test_the_list_contains_server_clients_and_tools() -> None:
     names = {jar.artifact for jar in jars.JARS if jar.version == jars.VERSION}
 
     assert {"kafka_2.13", "kafka-clients", "kafka-tools"} <= names
 
 
-def test_a_jar_is_fetched_once(repository: Path) -> None:
+def test_a_jar_is_downloaded_once(repository: Path) -> None:
     home = fetch("thing", [JAR])
     (repository / JAR.path).unlink()
 
@@ -56,22 +56,22 @@ def test_a_jar_is_fetched_once(repository: Path) -> None:
     assert (home / JAR.path).read_bytes() == CONTENT
 
 
-def test_a_jar_with_other_content_is_refused(repository: Path) -> None:
+def test_a_jar_with_a_wrong_checksum_is_refused(repository: Path) -> None:
     (repository / JAR.path).write_bytes(b"something else")
 
     with pytest.raises(ValueError, match="checksum"):
         fetch("thing", [JAR])
 
 
-def test_a_jar_that_is_not_there_is_said_to_be_missing(repository: Path) -> None:
+def test_a_missing_jar_is_reported(repository: Path) -> None:
     (repository / JAR.path).unlink()
 
-    with pytest.raises(Unavailable, match=r"thing-1\.0\.jar cannot be fetched"):
+    with pytest.raises(Unavailable, match=r"thing-1\.0\.jar cannot be downloaded"):
         fetch("thing", [JAR])
 
 
 @pytest.mark.usefixtures("repository")
-def test_an_address_that_anyone_may_change_on_the_way_is_refused(
+def test_a_repository_without_https_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(jars.MAVEN_REPOSITORY, "http://example.com/maven")
@@ -81,7 +81,7 @@ def test_an_address_that_anyone_may_change_on_the_way_is_refused(
 
 
 @pytest.mark.usefixtures("repository")
-def test_without_any_way_to_fetch_it_is_said_what_would_help(
+def test_without_maven_and_repository_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(jars.MAVEN_REPOSITORY)
@@ -91,14 +91,14 @@ def test_without_any_way_to_fetch_it_is_said_what_would_help(
         fetch("thing", [JAR])
 
 
-def test_a_pom_names_the_jar_and_keeps_others_out() -> None:
+def test_a_pom_excludes_transitive_dependencies() -> None:
     pom = pom_of([JAR])
 
     assert "<artifactId>thing</artifactId>" in pom
     assert "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>" in pom
 
 
-def test_what_is_missing_is_skipped_by_hand_and_fails_where_all_must_be_there(
+def test_unavailable_jars_skip_a_test_and_fail_it_in_ci(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CI", raising=False)

@@ -1,4 +1,4 @@
-"""What to do where something of Apache's cannot be had: skip, but never where it must be there."""
+"""Skips tests if Java or the jars of Apache Kafka are unavailable; in CI they fail instead."""
 
 import os
 from typing import NoReturn
@@ -7,11 +7,11 @@ import pytest
 
 
 class Unavailable(Exception):
-    """Java or the jars cannot be had here. The message says why, and what would help."""
+    """Java or the jars are missing. The message says why, and what to install."""
 
 
 def skip(reason: Unavailable) -> NoReturn:
-    """Skip the test; where CI is set a missing Kafka is a failure, or it would never be missed."""
+    """Skip the test. With CI=true it fails, so that missing coverage is noticed."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}", pytrace=False)
     pytest.skip(f"{reason}")

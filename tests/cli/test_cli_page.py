@@ -1,4 +1,4 @@
-"""docs/cli.md says what the commands say of themselves, and every shell can complete them."""
+"""docs/reference/cli.md is up to date, and shells complete commands, groups and topics."""
 
 import os
 
@@ -7,38 +7,38 @@ from typer.testing import CliRunner
 
 import kohort
 from kohort.admin import offsets, topics
-from kohort.admin.cluster import open_cluster
-from kohort.cli import docs
+from kohort.admin.cluster_connection import open_cluster
 from kohort.cli.app import app
 from kohort.types import GroupId, Offset, Topic
-from tests.cli.scenes import SETTINGS, place
+from tests.cli.cluster_setup import SETTINGS, partition_of
 from tests.tidy.repository import read
+from tools.docgen import cli_page
 
 
-def test_the_page_is_what_the_commands_say() -> None:
-    assert read("docs/cli.md") == docs.render()
+def test_page_is_generated_from_the_commands() -> None:
+    assert read("docs/reference/cli.md") == cli_page.render()
 
 
 @pytest.mark.parametrize("verb", ["groups", "topics"])
-def test_every_command_about_clusters_has_an_example(verb: str) -> None:
-    sections = docs.render().split("\n### ")
+def test_every_cluster_command_has_an_example(verb: str) -> None:
+    sections = cli_page.render().split("\n### ")
 
-    mine = [each for each in sections if each.startswith(f"kohort {verb} ")]
+    found = [each for each in sections if each.startswith(f"kohort {verb} ")]
 
-    assert len(mine) > 3
-    for section in mine:
+    assert len(found) > 3
+    for section in found:
         name = section.splitlines()[0]
         assert f"```\n{name}" in section, name
 
 
 def complete(line: str, environment: dict[str, str]) -> list[str]:
-    """What a shell offers for a line that ends in the middle of a word."""
-    asked = {
+    """Return the completions that a shell offers for an unfinished line."""
+    request = {
         "_KOHORT_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split(" ")) - 1),
     }
-    ended = CliRunner().invoke(app, [], env={**asked, **environment}, prog_name="kohort")
+    ended = CliRunner().invoke(app, [], env={**request, **environment}, prog_name="kohort")
     return ended.stdout.split()
 
 
@@ -46,7 +46,7 @@ def test_shells_complete_commands_groups_and_topics() -> None:
     with kohort.Node(settings=SETTINGS) as node, open_cluster(node.bootstrap_servers) as cluster:
         topics.create_topic(cluster, Topic("orders"))
         for group in ("billing", "budget", "shipping"):
-            offsets.alter_offsets(cluster, GroupId(group), {place("orders", 0): Offset(0)})
+            offsets.alter_offsets(cluster, GroupId(group), {partition_of("orders", 0): Offset(0)})
         environment = {"KOHORT_BOOTSTRAP": node.bootstrap_servers}
 
         commands = complete("kohort groups re", environment)
@@ -58,7 +58,7 @@ def test_shells_complete_commands_groups_and_topics() -> None:
     assert names == ["orders"]
 
 
-def test_completion_without_a_cluster_offers_nothing() -> None:
+def test_completion_without_a_reachable_cluster_is_empty() -> None:
     assert "KOHORT_BOOTSTRAP" not in os.environ
 
     assert complete("kohort groups describe b", {}) == []

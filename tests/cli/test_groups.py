@@ -1,4 +1,4 @@
-"""kohort groups, word by word, on a Kohort node and on an Apache Kafka: they say the same."""
+"""The exact output of kohort groups, which is the same on a Kohort node and on Apache Kafka."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,15 @@ import pytest
 import kohort
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
-from tests.cli.scenes import SETTINGS, set_up
-from tests.cli.transcribing import Transcript, check
+from tests.cli.cluster_setup import SETTINGS, set_up
+from tests.cli.transcript import Transcript, check
 
 
 @pytest.fixture(scope="module", params=["kohort", "apache"])
 def bootstrap_servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A cluster that nobody else uses: lists are of all there is."""
+    """A cluster for this module alone, because lists show all groups."""
     if request.param == "kohort":
         with kohort.Node(settings=SETTINGS) as node, set_up(node.bootstrap_servers):
             yield node.bootstrap_servers
@@ -35,12 +35,12 @@ def transcript(bootstrap_servers: str) -> Transcript:
 
 @pytest.fixture
 def is_rewriting(request: pytest.FixtureRequest) -> bool:
-    # Only one of the two says what is right.
+    # Only the Kohort run writes the expected output.
     is_kohort = "kohort" in request.node.name
     return bool(request.config.getoption("--rewrite")) and is_kohort
 
 
-def test_groups_are_looked_at(transcript: Transcript, *, is_rewriting: bool) -> None:
+def test_output_of_read_commands(transcript: Transcript, *, is_rewriting: bool) -> None:
     for line in (
         "groups list",
         "groups list --state empty --type classic",
@@ -61,15 +61,15 @@ def test_groups_are_looked_at(transcript: Transcript, *, is_rewriting: bool) -> 
     ):
         transcript.run(line)
 
-    check(transcript, "looking", is_rewriting=is_rewriting)
+    check(transcript, "read", is_rewriting=is_rewriting)
 
 
-def test_what_makes_no_sense_is_refused(transcript: Transcript, *, is_rewriting: bool) -> None:
+def test_output_of_rejected_commands(transcript: Transcript, *, is_rewriting: bool) -> None:
     for line in (
-        "groups list --state sleepy",
-        "groups describe nobody",
-        "groups offsets billing nobody",
-        "groups lag nobody",
+        "groups list --state unknown",
+        "groups describe missing",
+        "groups offsets billing missing",
+        "groups lag missing",
         "groups reset shipping --topic orders:x --to-latest",
         "groups reset shipping --topic orders --by-duration soon",
         "groups reset shipping --topic orders --to-datetime noon",
@@ -78,18 +78,18 @@ def test_what_makes_no_sense_is_refused(transcript: Transcript, *, is_rewriting:
         "groups reset shipping --topic orders:2 --shift-by 1",
         "groups reset shipping --from-file /does/not/exist",
         "groups reset billing --topic orders --to-latest",
-        "groups delete billing nobody",
+        "groups delete billing missing",
         "groups delete-offsets billing --topic orders:0",
-        "groups delete-offsets nobody --topic orders",
+        "groups delete-offsets missing --topic orders",
         "groups remove-member billing --instance-id rack-9",
         "groups list --command-config /does/not/exist",
     ):
         transcript.run(line)
 
-    check(transcript, "refusing", is_rewriting=is_rewriting)
+    check(transcript, "rejected", is_rewriting=is_rewriting)
 
 
-def test_offsets_are_reset_and_deleted(transcript: Transcript, *, is_rewriting: bool) -> None:
+def test_output_of_reset_and_delete(transcript: Transcript, *, is_rewriting: bool) -> None:
     for line in (
         "groups reset shipping --topic orders --to-earliest",
         "groups reset shipping --topic orders:0,2 --to-latest --json",
@@ -109,4 +109,4 @@ def test_offsets_are_reset_and_deleted(transcript: Transcript, *, is_rewriting: 
     ):
         transcript.run(line)
 
-    check(transcript, "resetting", is_rewriting=is_rewriting)
+    check(transcript, "reset", is_rewriting=is_rewriting)

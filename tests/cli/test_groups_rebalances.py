@@ -1,17 +1,17 @@
-"""kohort groups rebalances and remove-member: what a Kohort node tells, and what a Kafka cannot."""
+"""The exact output of kohort groups rebalances and remove-member."""
 
 from collections.abc import Iterator
 
 import pytest
 
 import kohort
-from kohort.admin import history
-from kohort.admin.cluster import open_cluster
+from kohort.admin import rebalance_history
+from kohort.admin.cluster_connection import open_cluster
 from kohort.types import GroupId, Millis
-from tests.apache.cluster import Kafka
-from tests.cli.scenes import SETTINGS, join, settle
-from tests.cli.transcribing import Transcript, check
-from tests.waiting import wait_until
+from tests.apache.shared import SharedKafka
+from tests.cli.cluster_setup import SETTINGS, join, settle
+from tests.cli.transcript import Transcript, check
+from tests.wait import wait_until
 
 
 @pytest.fixture
@@ -26,17 +26,17 @@ def is_rewriting(request: pytest.FixtureRequest) -> bool:
 
 
 def wait_for_rebalances(bootstrap_servers: str, count: int) -> None:
-    """Events follow what they tell of, and nobody waits for them."""
+    """Events are written after the response, so wait for them."""
     with open_cluster(bootstrap_servers) as cluster:
 
         def has_all() -> bool:
-            found = history.rebalances(cluster, GroupId("billing"), Millis(0))
+            found = rebalance_history.list_rebalances(cluster, GroupId("billing"), Millis(0))
             return len([each for each in found if each.ended_ms is not None]) >= count
 
         wait_until(has_all, 30, f"{count} rebalances")
 
 
-def test_rebalances_are_told_with_their_culprits(node: str, *, is_rewriting: bool) -> None:
+def test_rebalances_have_cause_and_initiator(node: str, *, is_rewriting: bool) -> None:
     transcript = Transcript(node)
     transcript.run("topics create orders --partitions 3")
 
@@ -44,35 +44,31 @@ def test_rebalances_are_told_with_their_culprits(node: str, *, is_rewriting: boo
         settle(node, first)
         with join(node, "billing-2", "rack-2") as second:
             settle(node, first, second)
-        transcript.run(
-            "groups remove-member billing --instance-id rack-2 --reason 'the rack is gone'"
-        )
+        transcript.run("groups remove-member billing --instance-id rack-2 --reason 'rack removed'")
         settle(node, first)
     wait_for_rebalances(node, 4)
 
     transcript.run("groups rebalances billing")
     transcript.run("groups rebalances billing --last 1 --json")
-    transcript.run("groups rebalances nobody")
+    transcript.run("groups rebalances missing")
     transcript.run("groups rebalances billing --since yesterday")
     check(transcript, "rebalances", is_rewriting=is_rewriting)
 
 
-def test_a_group_that_has_not_rebalanced_is_said_to_be_calm(
-    node: str, *, is_rewriting: bool
-) -> None:
+def test_group_without_rebalances_has_an_empty_table(node: str, *, is_rewriting: bool) -> None:
     transcript = Transcript(node)
     transcript.run("topics create orders --partitions 3")
     with join(node, "billing-1") as first:
         settle(node, first)
     wait_for_rebalances(node, 2)
 
-    transcript.run("groups reset calm --topic orders --to-earliest --execute")
-    transcript.run("groups rebalances calm")
+    transcript.run("groups reset idle --topic orders --to-earliest --execute")
+    transcript.run("groups rebalances idle")
 
-    check(transcript, "calm", is_rewriting=is_rewriting)
+    check(transcript, "no-rebalances", is_rewriting=is_rewriting)
 
 
-def test_all_members_are_removed_at_once(node: str, *, is_rewriting: bool) -> None:
+def test_all_members_are_removed_together(node: str, *, is_rewriting: bool) -> None:
     transcript = Transcript(node)
     transcript.run("topics create orders --partitions 3")
 
@@ -80,20 +76,20 @@ def test_all_members_are_removed_at_once(node: str, *, is_rewriting: bool) -> No
         settle(node, first, second)
         transcript.run("groups remove-member billing --all-members --json")
 
-    check(transcript, "removing", is_rewriting=is_rewriting)
+    check(transcript, "remove-member", is_rewriting=is_rewriting)
 
 
-def test_a_kafka_tells_only_the_present_generation(
-    apache_kafka: Kafka, *, is_rewriting: bool
+def test_apache_kafka_has_only_the_current_generation(
+    apache_kafka: SharedKafka, *, is_rewriting: bool
 ) -> None:
-    bootstrap_servers, group = apache_kafka.bootstrap_servers, "told-by-kafka"
+    bootstrap_servers, group = apache_kafka.bootstrap_servers, "on-apache-kafka"
     transcript = Transcript(bootstrap_servers)
-    transcript.run("topics create orders-of-kafka --partitions 3")
+    transcript.run("topics create orders-on-apache-kafka --partitions 3")
 
-    with join(bootstrap_servers, "billing-1", group=group, topic="orders-of-kafka") as first:
+    with join(bootstrap_servers, "billing-1", group=group, topic="orders-on-apache-kafka") as first:
         settle(bootstrap_servers, first, group=group)
         transcript.run(f"groups rebalances {group}")
     transcript.run(f"groups rebalances {group} --json")
-    transcript.run("groups rebalances nobody")
+    transcript.run("groups rebalances missing")
 
-    check(transcript, "rebalances-of-kafka", is_rewriting=is_rewriting)
+    check(transcript, "rebalances-apache-kafka", is_rewriting=is_rewriting)

@@ -1,4 +1,4 @@
-"""kohort migrate, word by word: from a Kohort node to another one, and to an Apache Kafka."""
+"""The exact output of kohort migrate, to another Kohort node and to Apache Kafka."""
 
 import json
 import signal
@@ -8,24 +8,23 @@ from pathlib import Path
 import pytest
 
 import kohort
-from tests.admin.migrating.migrations import Pair as Moving
-from tests.admin.migrating.migrations import alter, assert_same, commit, create
+from tests.admin.migration.cluster_pair import ClusterPair, alter, assert_same, commit, create
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
-from tests.cli.streams import running
-from tests.cli.transcribing import Transcript, check
-from tests.client.clusters import SETTINGS, Cluster, Written, at
+from tests.cli.command_process import running
+from tests.cli.transcript import Transcript, check
+from tests.client.node_cluster import SETTINGS, Cluster, ProducedRecord, at
 
 
-@pytest.fixture(params=["kohort", "apache"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Moving]:
-    """Nothing is in B, whichever it is."""
+@pytest.fixture(params=["kohort", pytest.param("apache", marks=pytest.mark.full)])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ClusterPair]:
+    """Cluster B is empty."""
     with kohort.Node(settings=SETTINGS) as node:
         a = Cluster(bootstrap_servers=node.bootstrap_servers)
         if request.param == "kohort":
             with kohort.Node(settings=SETTINGS) as other:
                 b = Cluster(bootstrap_servers=other.bootstrap_servers)
-                yield Moving(a=a, b=b, state=tmp_path / "move.db")
+                yield ClusterPair(source=a, target=b, state=tmp_path / "move.db")
             return
         try:
             kafka = Kafka(tmp_path / "kafka")
@@ -33,19 +32,20 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Moving]:
             skip(reason)
         with kafka:
             b = Cluster(bootstrap_servers=kafka.bootstrap_servers)
-            yield Moving(a=a, b=b, state=tmp_path / "move.db")
+            yield ClusterPair(source=a, target=b, state=tmp_path / "move.db")
 
 
-def test_a_migration_is_told_from_plan_to_proof(
-    pair: Moving, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+def test_output_of_a_migration(
+    pair: ClusterPair, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(pair.state.parent)
-    set_up(pair.a)
-    transcript = Transcript(pair.a.bootstrap_servers)
-    where = f"--from {pair.a.bootstrap_servers} --to {pair.b.bootstrap_servers} --state move.db"
+    set_up(pair.source)
+    transcript = Transcript(pair.source.bootstrap_servers)
+    source, target = pair.source.bootstrap_servers, pair.target.bootstrap_servers
+    where = f"--from {source} --to {target} --state move.db"
 
-    for words in ("--dry-run", "--topic orders --no-groups", "--dry-run", "", ""):
-        transcript.run(f"migrate {where} {words}".rstrip())
+    for args in ("--dry-run", "--topic orders --no-groups", "--dry-run", "", ""):
+        transcript.run(f"migrate {where} {args}".rstrip())
 
     is_rewriting = bool(request.config.getoption("--rewrite")) and "kohort" in request.node.name
     check(transcript, "migrate", is_rewriting=is_rewriting)
@@ -57,19 +57,20 @@ def set_up(cluster: Cluster) -> None:
     alter(cluster, orders, {"max.message.bytes": "2000000"})
     when = 1_790_000_000_000
     cluster.produce(
-        orders, [Written(partition=n % 2, value=b"%d" % n, timestamp_ms=when) for n in range(20)]
+        orders,
+        [ProducedRecord(partition=n % 2, value=b"%d" % n, timestamp_ms=when) for n in range(20)],
     )
     cluster.delete_before(at(orders, 1), 4)
     commit(cluster, "billing", {at(orders): 7, at(orders, 1): 8})
     commit(cluster, "archive", {at(orders): 10})
 
 
-def test_machines_get_plan_and_proof_as_json(pair: Moving) -> None:
-    topic = create(pair.a)
-    pair.a.produce(topic, 5)
-    commit(pair.a, "billing", {at(topic): 2})
-    transcript = Transcript(pair.a.bootstrap_servers)
-    where = f"--from {pair.a.bootstrap_servers} --to {pair.b.bootstrap_servers}"
+def test_plan_and_result_as_json(pair: ClusterPair) -> None:
+    topic = create(pair.source)
+    pair.source.produce(topic, 5)
+    commit(pair.source, "billing", {at(topic): 2})
+    transcript = Transcript(pair.source.bootstrap_servers)
+    where = f"--from {pair.source.bootstrap_servers} --to {pair.target.bootstrap_servers}"
 
     plan = json.loads(transcript.run(f"migrate {where} --state {pair.state} --json --dry-run"))
     done = json.loads(transcript.run(f"migrate {where} --state {pair.state} --json"))
@@ -88,42 +89,44 @@ def test_machines_get_plan_and_proof_as_json(pair: Moving) -> None:
     assert done["failures"] == []
 
 
-def test_what_forbids_it_is_told_and_nothing_is_done(
-    pair: Moving, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+def test_refused_migration_reports_all_reasons(
+    pair: ClusterPair, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(pair.state.parent)
-    set_up(pair.a)
-    pair.b.create_topic(1, "orders")
-    transcript = Transcript(pair.a.bootstrap_servers)
-    a, b = pair.a.bootstrap_servers, pair.b.bootstrap_servers
+    set_up(pair.source)
+    pair.target.create_topic(1, "orders")
+    transcript = Transcript(pair.source.bootstrap_servers)
+    a, b = pair.source.bootstrap_servers, pair.target.bootstrap_servers
 
-    for words in (
+    for args in (
         f"--from {a} --to {b}",
-        f"--from {a} --to {b} --dry-run --topic orders --topic nowhere --group nobody",
+        f"--from {a} --to {b} --dry-run --topic orders --topic missing --group missing",
         f"--from {a} --to {a}",
         f"--from {a} --to 127.0.0.1:1",
         f"--from {a} --to {b} --no-groups --group billing",
     ):
-        transcript.run(f"migrate {words}")
+        transcript.run(f"migrate {args}")
 
     is_rewriting = bool(request.config.getoption("--rewrite")) and "kohort" in request.node.name
     check(transcript, "migrate_refused", is_rewriting=is_rewriting)
 
 
-def test_ctrl_c_says_how_to_go_on(pair: Moving, tmp_path: Path) -> None:
-    topic = create(pair.a, partitions=2)
+def test_ctrl_c_prints_how_to_continue(pair: ClusterPair, tmp_path: Path) -> None:
+    topic = create(pair.source, partitions=2)
     for _ in range(20):
-        pair.a.produce(topic, [Written(partition=n % 2, value=b"x" * 1_000) for n in range(2_000)])
-    where = ("--from", pair.a.bootstrap_servers, "--to", pair.b.bootstrap_servers)
-    words = ("migrate", *where, "--state", str(pair.state))
+        pair.source.produce(
+            topic, [ProducedRecord(partition=n % 2, value=b"x" * 1_000) for n in range(2_000)]
+        )
+    where = ("--from", pair.source.bootstrap_servers, "--to", pair.target.bootstrap_servers)
+    args = ("migrate", *where, "--state", str(pair.state))
 
-    with running(pair.a, *words, at=tmp_path) as command:
+    with running(pair.source, *args, at=tmp_path) as command:
         command.wait_for_error("copying")
         code = command.end(signal.SIGINT)
-        said = command.said
-    with running(pair.a, *words, at=tmp_path) as again:
-        assert again.process.wait(120) == 0, again.said
+        stderr = command.stderr
+    with running(pair.source, *args, at=tmp_path) as again:
+        assert again.process.wait(120) == 0, again.stderr
 
     assert code == 130
-    assert f"the same command goes on from {pair.state}" in said
+    assert f"run the same command to continue from {pair.state}" in stderr
     assert_same(pair, topic, 2)

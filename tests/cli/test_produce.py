@@ -1,4 +1,4 @@
-"""kohort produce: every line becomes a record, or is told of."""
+"""kohort produce delivers each line as a record, or reports it."""
 
 import json
 import signal
@@ -10,10 +10,10 @@ import pytest
 
 import kohort
 from kohort.types import Topic
-from tests.admin.migrating.migrations import read_all
-from tests.cli.streams import LATELY_MS, lines, run, running
-from tests.client.clusters import SETTINGS, Cluster, at
-from tests.waiting import wait_until
+from tests.admin.migration.cluster_pair import read_all
+from tests.cli.command_process import RECENT_MS, lines, run, running
+from tests.client.node_cluster import SETTINGS, Cluster, at
+from tests.wait import wait_until
 
 
 @pytest.fixture(scope="module", params=["kohort", "apache"])
@@ -31,23 +31,23 @@ def records_of(cluster: Cluster, topic: Topic) -> list[tuple[object, ...]]:
     return [(each.key, each.value, each.headers) for each in records]
 
 
-def test_each_line_is_a_record(cluster: Cluster) -> None:
+def test_each_line_becomes_a_record(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
-    said = lines(cluster, "produce", topic, stdin=b"one\n\ntwo \xff\nlast")
+    output = lines(cluster, "produce", topic, stdin=b"one\n\ntwo \xff\nlast")
 
-    assert said == [f"4 records delivered to {topic}: 4 in partition 0"]
+    assert output == [f"4 records delivered to {topic}: 4 in partition 0"]
     values = [value for _, value, _ in records_of(cluster, topic)]
     assert values == [b"one", b"", b"two \xff", b"last"]
 
 
-def test_keys_nulls_and_headers_are_as_they_were_said(cluster: Cluster, tmp_path: Path) -> None:
+def test_keys_nulls_and_headers_are_produced(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic()
     file = tmp_path / "lines"
     file.write_bytes(b"a\t1\nb\tNULL\nNULL\t3\n")
-    words = ["--key-separator", "\\t", "--null", "NULL", "--header", "source=file=1"]
+    args = ["--key-separator", "\\t", "--null", "NULL", "--header", "source=file=1"]
 
-    lines(cluster, "produce", topic, "--file", str(file), "--compression", "zstd", *words)
+    lines(cluster, "produce", topic, "--file", str(file), "--compression", "zstd", *args)
 
     headers = (("source", b"file=1"),)
     assert records_of(cluster, topic) == [
@@ -57,15 +57,15 @@ def test_keys_nulls_and_headers_are_as_they_were_said(cluster: Cluster, tmp_path
     ]
 
 
-def test_json_says_partition_and_timestamp_too(cluster: Cluster) -> None:
+def test_json_sets_partition_and_timestamp(cluster: Cluster) -> None:
     topic = cluster.create_topic(partitions=3)
-    said = {"value": "v", "key_base64": "/w==", "partition": 2, "timestamp": LATELY_MS}
+    record = {"value": "v", "key_base64": "/w==", "partition": 2, "timestamp": RECENT_MS}
 
-    told = lines(
-        cluster, "produce", topic, "--input", "json", "--json", stdin=json.dumps(said) + "\n"
+    output = lines(
+        cluster, "produce", topic, "--input", "json", "--json", stdin=json.dumps(record) + "\n"
     )
 
-    assert json.loads(told[0]) == {
+    assert json.loads(output[0]) == {
         "topic": topic,
         "delivered": 1,
         "failed": 0,
@@ -75,7 +75,7 @@ def test_json_says_partition_and_timestamp_too(cluster: Cluster) -> None:
         assert consumer.end_offsets([at(topic, 2)]) == {at(topic, 2): 1}
 
 
-def test_what_was_consumed_as_json_is_produced_as_it_was(cluster: Cluster, tmp_path: Path) -> None:
+def test_consumed_json_produces_identical_records(cluster: Cluster, tmp_path: Path) -> None:
     first, second = cluster.create_topic(), cluster.create_topic()
     lines(cluster, "produce", first, "--key", "k", "--header", "h=1", stdin=b"\x00\xff\ntext\n")
     file = tmp_path / "records.json"
@@ -83,56 +83,56 @@ def test_what_was_consumed_as_json_is_produced_as_it_was(cluster: Cluster, tmp_p
 
     lines(cluster, "produce", second, "--input", "json", "--file", str(file))
 
-    ours, theirs = read_all(cluster, first, 1)[0], read_all(cluster, second, 1)[0]
+    original, copy = read_all(cluster, first, 1)[0], read_all(cluster, second, 1)[0]
     assert records_of(cluster, first) == records_of(cluster, second)
-    assert [each.timestamp for each in ours] == [each.timestamp for each in theirs]
+    assert [each.timestamp for each in original] == [each.timestamp for each in copy]
 
 
-def test_each_failed_line_is_told_and_the_exit_code_is_1(cluster: Cluster) -> None:
+def test_failed_lines_are_reported_and_exit_code_is_1(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     large = "x" * 2_000_000
 
-    ended = run(
+    result = run(
         cluster, "produce", topic, "--key-separator", ":", stdin=f"a:1\nnone\nb:{large}\nc:3\n"
     )
 
-    assert ended.exit_code == 1
-    assert ended.stdout == f"2 records delivered to {topic}, 2 failed: 2 in partition 0\n"
-    first, second = sorted(ended.stderr.splitlines())
-    assert first == "kohort: line 2 was not delivered: there is no key separator ':' in it"
+    assert result.exit_code == 1
+    assert result.stdout == f"2 records delivered to {topic}, 2 failed: 2 in partition 0\n"
+    first, second = sorted(result.stderr.splitlines())
+    assert first == "kohort: line 2 was not delivered: no key separator ':' found"
     assert second.startswith("kohort: line 3 was not delivered: ")
 
 
-def test_a_partition_that_is_not_there_is_a_failed_delivery(cluster: Cluster) -> None:
+def test_missing_partition_is_a_failed_delivery(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
-    ended = run(cluster, "produce", topic, "--partition", "7", "--timeout", "5", stdin="a\n")
+    result = run(cluster, "produce", topic, "--partition", "7", "--timeout", "5", stdin="a\n")
 
-    assert ended.exit_code == 1
-    assert "line 1 was not delivered" in ended.stderr
+    assert result.exit_code == 1
+    assert "line 1 was not delivered" in result.stderr
 
 
-def test_a_topic_that_is_not_there_is_refused_in_one_sentence() -> None:
+def test_missing_topic_fails_with_one_sentence() -> None:
     with kohort.Node(settings=SETTINGS) as node:
-        ended = run(Cluster(bootstrap_servers=node.bootstrap_servers), "produce", "nowhere")
+        result = run(Cluster(bootstrap_servers=node.bootstrap_servers), "produce", "nowhere")
 
-    assert ended.exit_code == 1
-    assert ended.stderr.startswith("kohort: topic 'nowhere' cannot be written")
-    assert ended.stderr.count("\n") == 1
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kohort: cannot write to topic 'nowhere'")
+    assert result.stderr.count("\n") == 1
 
 
-def test_a_cluster_that_is_not_there_is_told_in_one_sentence() -> None:
-    nobody = Cluster(bootstrap_servers="127.0.0.1:1")
+def test_unreachable_cluster_fails_with_one_sentence() -> None:
+    unreachable = Cluster(bootstrap_servers="127.0.0.1:1")
 
-    ended = run(nobody, "produce", "orders", "--timeout", "1", stdin="a\n")
+    result = run(unreachable, "produce", "orders", "--timeout", "1", stdin="a\n")
 
-    assert ended.exit_code == 1
-    assert ended.stderr.startswith("kohort: no broker answers at 127.0.0.1:1")
-    assert ended.stderr.count("\n") == 1
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kohort: no broker answered at 127.0.0.1:1")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ["--input", "json", "--key-separator", ":"],
         ["--key-separator", ""],
@@ -144,13 +144,13 @@ def test_a_cluster_that_is_not_there_is_told_in_one_sentence() -> None:
         ["--acks", "2"],
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_sent(words: list[str]) -> None:
-    nobody = Cluster(bootstrap_servers="127.0.0.1:1")
+def test_invalid_options_are_usage_errors_before_connecting(args: list[str]) -> None:
+    unreachable = Cluster(bootstrap_servers="127.0.0.1:1")
 
-    assert run(nobody, "produce", "orders", *words, stdin="a\n").exit_code == 2
+    assert run(unreachable, "produce", "orders", *args, stdin="a\n").exit_code == 2
 
 
-def test_ctrl_c_delivers_what_was_read(cluster: Cluster, tmp_path: Path) -> None:
+def test_ctrl_c_delivers_the_lines_read_so_far(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic()
     with running(cluster, "produce", topic, at=tmp_path, stdin=subprocess.PIPE) as command:
         assert command.process.stdin is not None
@@ -159,4 +159,4 @@ def test_ctrl_c_delivers_what_was_read(cluster: Cluster, tmp_path: Path) -> None
         with cluster.consumer(group_id=None) as consumer:
             wait_until(lambda: consumer.end_offsets([at(topic)])[at(topic)] == 2, 30, "delivery")
         assert command.end(signal.SIGINT) == 130
-        assert command.written.startswith("2 records delivered")
+        assert command.stdout.startswith("2 records delivered")

@@ -1,4 +1,4 @@
-"""Records become lines and lines become records; what makes no sense is refused with a reason."""
+"""Records are formatted as lines and parsed from lines; invalid lines are rejected."""
 
 import json
 
@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.cli.record_lines import (
-    BadLine,
-    Field,
-    NewLine,
-    read_json,
-    read_plain,
-    write_json,
-    write_plain,
+    BadRecordLine,
+    ParsedRecord,
+    RecordField,
+    format_json,
+    format_plain,
+    parse_json,
+    parse_plain,
 )
-from kohort.client.fetching.records import ConsumerRecord
+from kohort.client.fetch.consumer_records import ConsumerRecord
 from kohort.types import Millis, Offset, Partition, Topic
 from kohort.wire.batch_header import TimestampType
 
@@ -34,7 +34,7 @@ records = st.builds(
 )
 
 
-def record(key: bytes | None = b"key", value: bytes | None = b"value") -> ConsumerRecord:
+def new_record(key: bytes | None = b"key", value: bytes | None = b"value") -> ConsumerRecord:
     return ConsumerRecord(
         topic=Topic("orders"),
         partition=Partition(1),
@@ -48,23 +48,23 @@ def record(key: bytes | None = b"key", value: bytes | None = b"value") -> Consum
     )
 
 
-@given(told=records)
-def test_what_is_written_as_json_is_read_as_it_was(told: ConsumerRecord) -> None:
-    line = write_json(told)
+@given(record=records)
+def test_parsed_json_equals_the_formatted_record(record: ConsumerRecord) -> None:
+    line = format_json(record)
 
     assert line.count(b"\n") == 1
     assert line.isascii()
-    assert read_json(line) == NewLine(
-        key=told.key,
-        value=told.value,
-        headers=told.headers,
-        partition=told.partition,
-        timestamp=told.timestamp,
+    assert parse_json(line) == ParsedRecord(
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+        partition=record.partition,
+        timestamp=record.timestamp,
     )
 
 
-def test_json_says_all_there_is_about_a_record() -> None:
-    assert json.loads(write_json(record(value=b"\xff"))) == {
+def test_json_contains_all_fields_of_a_record() -> None:
+    assert json.loads(format_json(new_record(value=b"\xff"))) == {
         "topic": "orders",
         "partition": 1,
         "offset": 42,
@@ -76,10 +76,10 @@ def test_json_says_all_there_is_about_a_record() -> None:
     }
 
 
-def test_a_value_that_is_no_text_is_meant_as_json() -> None:
+def test_json_value_that_is_not_a_string_is_produced_as_json() -> None:
     line = b'{"value": {"id": 7, "tags": ["a"]}, "headers": {"trace": "1"}}'
 
-    assert read_json(line) == NewLine(
+    assert parse_json(line) == ParsedRecord(
         key=None, value=b'{"id":7,"tags":["a"]}', headers=(("trace", b"1"),)
     )
 
@@ -89,42 +89,42 @@ def test_a_value_that_is_no_text_is_meant_as_json() -> None:
     [
         (b"nonsense", "not JSON"),
         (b"[1]", "not a JSON object"),
-        (b"{}", "has no value"),
-        (b'{"value": "a", "valeu": "b"}', "no 'valeu'"),
+        (b"{}", "'value' is missing"),
+        (b'{"value": "a", "valeu": "b"}', "unknown field 'valeu'"),
         (b'{"value": "a", "value_base64": "YQ=="}', "both"),
         (b'{"value_base64": "?"}', "not Base64"),
         (b'{"value_base64": 7}', "not Base64"),
         (b'{"value": "a", "partition": "0"}', "whole number"),
         (b'{"value": "a", "partition": true}', "whole number"),
         (b'{"value": "a", "headers": "b"}', "headers"),
-        (b'{"value": "a", "headers": [7]}', "a header is"),
-        (b'{"value": "\\ud800"}', "not Unicode"),
+        (b'{"value": "a", "headers": [7]}', "a header must be"),
+        (b'{"value": "\\ud800"}', "not valid Unicode"),
     ],
 )
-def test_json_that_says_no_record_is_refused(line: bytes, reason: str) -> None:
-    with pytest.raises(BadLine, match=reason):
-        read_json(line)
+def test_invalid_json_line_is_rejected(line: bytes, reason: str) -> None:
+    with pytest.raises(BadRecordLine, match=reason):
+        parse_json(line)
 
 
-def test_fields_stand_before_the_value() -> None:
-    shown = write_plain(record(), list(Field), null=b"null", is_for_eyes=False)
+def test_fields_are_printed_before_the_value() -> None:
+    shown = format_plain(new_record(), list(RecordField), null=b"null", is_terminal=False)
 
     assert shown == b"orders\t1\t42\t1700000000000\ttrace=7,none=null\tkey\tvalue\n"
 
 
-def test_bytes_go_through_a_pipe_as_they_are_and_to_a_terminal_so_that_it_obeys_none() -> None:
-    told = record(key=None, value=b"\x1b[2J\xff caf\xc3\xa9")
+def test_control_characters_are_escaped_only_for_a_terminal() -> None:
+    record = new_record(key=None, value=b"\x1b[2J\xff caf\xc3\xa9")
 
-    piped = write_plain(told, [Field.KEY], null=b"-", is_for_eyes=False)
-    shown = write_plain(told, [Field.KEY], null=b"-", is_for_eyes=True)
+    piped = format_plain(record, [RecordField.KEY], null=b"-", is_terminal=False)
+    shown = format_plain(record, [RecordField.KEY], null=b"-", is_terminal=True)
 
     assert piped == b"-\t\x1b[2J\xff caf\xc3\xa9\n"
     assert shown == "-\t\\x1b[2J\\xff café\n".encode()
 
 
-def test_a_separator_parts_key_and_value_once() -> None:
-    assert read_plain(b"a:b:c", separator=b":", null=None) == NewLine(key=b"a", value=b"b:c")
-    assert read_plain(b"a:b", separator=None, null=None) == NewLine(key=None, value=b"a:b")
-    assert read_plain(b":NULL", separator=b":", null=b"NULL") == NewLine(key=b"", value=None)
-    with pytest.raises(BadLine, match="no key separator"):
-        read_plain(b"a", separator=b":", null=None)
+def test_first_separator_divides_key_and_value() -> None:
+    assert parse_plain(b"a:b:c", separator=b":", null=None) == ParsedRecord(key=b"a", value=b"b:c")
+    assert parse_plain(b"a:b", separator=None, null=None) == ParsedRecord(key=None, value=b"a:b")
+    assert parse_plain(b":NULL", separator=b":", null=b"NULL") == ParsedRecord(key=b"", value=None)
+    with pytest.raises(BadRecordLine, match="no key separator"):
+        parse_plain(b"a", separator=b":", null=None)

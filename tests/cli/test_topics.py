@@ -1,4 +1,4 @@
-"""kohort topics, word by word, on a Kohort node and on an Apache Kafka."""
+"""The exact output of kohort topics, on a Kohort node and on Apache Kafka."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ import pytest
 import kohort
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
-from tests.cli.scenes import SETTINGS, write
-from tests.cli.transcribing import Transcript, check
+from tests.cli.cluster_setup import SETTINGS, write
+from tests.cli.transcript import Transcript, check
 
 
 @pytest.fixture(scope="module", params=["kohort", "apache"])
@@ -27,7 +27,7 @@ def bootstrap_servers(
         yield kafka.bootstrap_servers
 
 
-def test_topics_are_made_altered_and_deleted(
+def test_topics_are_created_altered_and_deleted(
     request: pytest.FixtureRequest, bootstrap_servers: str
 ) -> None:
     transcript = Transcript(bootstrap_servers)
@@ -56,28 +56,26 @@ def test_topics_are_made_altered_and_deleted(
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("topics create unmade --partitions 0", 2),
-        ("topics create unmade --config retention.ms", 2),
-        ("topics create unmade --config retention.ms=soon", 2),
-        ("topics create unmade --config no.such.setting=1", 2),
-        ("topics create unmade --replication-factor 3", 2),
+        ("topics create missing --partitions 0", 2),
+        ("topics create missing --config retention.ms", 2),
+        ("topics create missing --config retention.ms=soon", 2),
+        ("topics create missing --config no.such.setting=1", 2),
+        ("topics create missing --replication-factor 3", 2),
         ("topics create not/a/name", 2),
-        ("topics alter unmade", 2),
-        ("topics alter unmade --partitions 2", 1),
-        ("topics alter unmade --config retention.ms=1", 1),
-        ("topics alter unmade --config retention.ms=1 --delete-config retention.ms", 2),
-        ("topics delete unmade", 1),
-        ("topics describe unmade", 1),
+        ("topics alter missing", 2),
+        ("topics alter missing --partitions 2", 1),
+        ("topics alter missing --config retention.ms=1", 1),
+        ("topics alter missing --config retention.ms=1 --delete-config retention.ms", 2),
+        ("topics delete missing", 1),
+        ("topics describe missing", 1),
         ("topics list --bootstrap nonsense", 2),
     ],
 )
-def test_what_cannot_be_done_ends_with_a_sentence(
-    bootstrap_servers: str, line: str, code: int
-) -> None:
+def test_failed_command_prints_no_traceback(bootstrap_servers: str, line: str, code: int) -> None:
     transcript = Transcript(bootstrap_servers)
 
-    said = transcript.run(line)
+    stdout = transcript.run(line)
 
-    assert said == ""
+    assert stdout == ""
     assert transcript.text.splitlines()[-1] == f"exit {code}"
     assert "Traceback" not in transcript.text

@@ -1,4 +1,4 @@
-"""kohort groups watch: a screen that fits, lines that tell changes, a terminal left as it was."""
+"""kohort groups watch: the screen fits, changes become lines, the terminal is restored."""
 
 import json
 import os
@@ -17,25 +17,31 @@ from pathlib import Path
 import pytest
 
 import kohort
-from kohort.admin.cluster import open_cluster
-from kohort.admin.picture.following import follow, now_ms
-from kohort.admin.picture.values import GroupView
-from kohort.cli.watch_view import Scene, draw, names, span, tell_changes, trend
-from kohort.types import GroupId, Millis
+from kohort.admin.cluster_connection import open_cluster
+from kohort.admin.group_monitor.monitor import now_ms, start_monitor
+from kohort.admin.group_monitor.views import GroupView
+from kohort.cli.groups.watch_view import (
+    WatchState,
+    describe_changes,
+    format_partitions,
+    format_trend,
+    render_screen,
+)
+from kohort.types import GroupId
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
-from tests.cli.scenes import SETTINGS, join, place, set_up, settle
-from tests.cli.streams import running
-from tests.client.clusters import Cluster
+from tests.cli.cluster_setup import SETTINGS, join, partition_of, set_up, settle
+from tests.cli.command_process import running
+from tests.client.node_cluster import Cluster
 from tests.tidy.repository import ROOT
-from tests.waiting import wait_until
+from tests.wait import wait_until
 
 
-@pytest.fixture(scope="module", params=["kohort", "apache"])
+@pytest.fixture(scope="module", params=["kohort", pytest.param("apache", marks=pytest.mark.full)])
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """With the group `billing`, of two members."""
+    """A cluster with the group `billing` of two members."""
     if request.param == "apache":
         try:
             kafka = Kafka(tmp_path_factory.mktemp("kafka"))
@@ -48,46 +54,44 @@ def cluster(
         yield Cluster(bootstrap_servers=node.bootstrap_servers)
 
 
-# What is drawn
+# Rendering
 
 
 def view_of(cluster: Cluster) -> GroupView:
-    """The group as it is, once all is known about it."""
+    """Return the view of the group when it is complete."""
     found: list[GroupView] = []
-    with open_cluster(cluster.bootstrap_servers) as asked, follow(asked) as following:
+    with open_cluster(cluster.bootstrap_servers) as admin, start_monitor(admin) as monitor:
 
         def is_known() -> bool:
-            with following.look() as picture:
-                view = picture.find_group(GroupId("billing"), now_ms())
+            with monitor.locked_state() as state:
+                view = state.find_group(GroupId("billing"), now_ms())
             if view is None or view.row.lag is None or len(view.members) != 2:
                 return False
             found.append(view)
             return view.row.state == "Stable"
 
-        wait_until(is_known, 60, "the picture")
+        wait_until(is_known, 60, "the view")
     return found[-1]
 
 
-def scene_of(view: GroupView | None, trouble: str = "") -> Scene:
-    return Scene(
+def state_of(view: GroupView | None, error: str = "") -> WatchState:
+    return WatchState(
         group_id=GroupId("billing"),
-        where="HOST:PORT",
+        cluster="HOST:PORT",
         view=view,
-        trouble=trouble,
+        error=error,
         share_read=1.0,
         is_exact=True,
         now_ms=now_ms(),
     )
 
 
-def screen(view: GroupView | None, width: int, height: int, trouble: str = "") -> list[str]:
-    return [line.text for line in draw(scene_of(view, trouble), width, height)]
+def screen(view: GroupView | None, width: int, height: int, error: str = "") -> list[str]:
+    return [line.text for line in render_screen(state_of(view, error), width, height)]
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 12), (40, 10), (200, 60), (20, 4)])
-def test_a_screen_is_exactly_as_large_as_the_terminal(
-    cluster: Cluster, width: int, height: int
-) -> None:
+def test_screen_has_the_size_of_the_terminal(cluster: Cluster, width: int, height: int) -> None:
     lines = screen(view_of(cluster), width, height)
 
     assert len(lines) == height
@@ -95,17 +99,17 @@ def test_a_screen_is_exactly_as_large_as_the_terminal(
     assert lines[0].startswith("billing  Stable")
 
 
-def test_a_screen_says_who_holds_what_and_how_far_behind_they_are(cluster: Cluster) -> None:
-    words = [line.split() for line in screen(view_of(cluster), 120, 40)]
+def test_screen_shows_members_partitions_and_lag(cluster: Cluster) -> None:
+    rows = [line.split() for line in screen(view_of(cluster), 120, 40)]
 
-    figures = ["2", "members", "3", "partitions", "of", "1", "topic", "lag", "6"]
-    assert figures in [each[:9] for each in words]
-    assert ["orders:0", "4", "1", "5", "behind"] in [each[:5] for each in words]
-    assert ["billing-1", "*", "127.0.0.1"] in [each[:3] for each in words]
-    assert ["rack-2", "127.0.0.1"] in [each[:2] for each in words]
+    summary = ["2", "members", "3", "partitions", "of", "1", "topic", "lag", "6"]
+    assert summary in [each[:9] for each in rows]
+    assert ["orders:0", "4", "1", "5", "behind"] in [each[:5] for each in rows]
+    assert ["billing-1", "*", "127.0.0.1"] in [each[:3] for each in rows]
+    assert ["rack-2", "127.0.0.1"] in [each[:2] for each in rows]
 
 
-def test_a_kohort_knows_why_and_a_stock_kafka_says_that_it_does_not(cluster: Cluster) -> None:
+def test_trigger_is_shown_only_with_events(cluster: Cluster) -> None:
     view = view_of(cluster)
     text = "\n".join(screen(view, 120, 40))
 
@@ -115,79 +119,66 @@ def test_a_kohort_knows_why_and_a_stock_kafka_says_that_it_does_not(cluster: Clu
         assert "member-joined" not in text
 
 
-def test_a_group_that_is_not_there_is_waited_for() -> None:
+def test_missing_group_has_its_own_screen() -> None:
     lines = screen(None, 80, 24)
 
-    assert lines[:2] == ["billing", "there is no such group yet"]
-    assert lines[-1] == "q ends  HOST:PORT"
+    assert lines[:2] == ["billing", "the group does not exist yet"]
+    assert lines[-1] == "q: quit  HOST:PORT"
 
 
-def test_trouble_with_the_cluster_is_said_below() -> None:
-    assert screen(None, 80, 24, "it hung up")[-1] == "the cluster does not answer: it hung up"
+def test_cluster_error_is_in_the_footer() -> None:
+    assert screen(None, 80, 24, "connection lost")[-1] == "cluster not reachable: connection lost"
 
 
-def test_the_first_look_tells_all_and_the_next_only_what_changed(cluster: Cluster) -> None:
+def test_first_state_is_described_and_then_only_changes(cluster: Cluster) -> None:
     view = view_of(cluster)
 
-    first = [*tell_changes(None, view)]
+    first = [*describe_changes(None, view)]
 
     assert first[0].startswith("Stable")
-    assert sorted(line.split(" holds ")[0] for line in first[1:]) == ["billing-1", "rack-2"]
-    assert [*tell_changes(view, view)] == []
+    assert sorted(line.split(" owns ")[0] for line in first[1:]) == ["billing-1", "rack-2"]
+    assert [*describe_changes(view, view)] == []
 
 
-@pytest.mark.parametrize(
-    ("ms", "shown"),
-    [
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (1_500, "1.5 s"),
-        (59_000, "59 s"),
-        (61_000, "1m 1s"),
-        (3_700_000, "1h 1m"),
-        (90_000_000, "1d 1h"),
-        (-5, "0 ms"),
-    ],
-)
-def test_times_are_shown_in_two_units_at_most(ms: int, shown: str) -> None:
-    assert span(Millis(ms)) == shown
+def test_consecutive_partitions_are_a_range() -> None:
+    held = [partition_of("b", 1), *(partition_of("a", number) for number in (4, 0, 1, 2))]
+
+    assert format_partitions(held) == "a:0-2,4 b:1"
+    assert format_partitions([]) == "none"
 
 
-def test_partitions_in_a_row_are_shown_as_one() -> None:
-    held = [place("b", 1), *(place("a", number) for number in (4, 0, 1, 2))]
-
-    assert names(held) == "a:0-2,4 b:1"
-    assert names([]) == "nothing"
-
-
-def test_a_trend_is_drawn_where_there_is_one() -> None:
-    assert trend([0, 5, 10]) == "▁▄█"
-    assert trend([3, 3, None, 3]) == ""
-    assert trend([]) == ""
+def test_trend_is_empty_without_changes() -> None:
+    assert format_trend([0, 5, 10]) == "▁▄█"
+    assert format_trend([3, 3, None, 3]) == ""
+    assert format_trend([]) == ""
 
 
-# As a command
+# Command
 
 
-def test_without_a_terminal_each_change_is_a_line(cluster: Cluster, tmp_path: Path) -> None:
+def test_each_change_is_a_line_without_a_terminal(cluster: Cluster, tmp_path: Path) -> None:
     with running(cluster, "groups", "watch", "newcomers", at=tmp_path) as command:
-        command.wait_for_error("there is no group 'newcomers' yet")
+        command.wait_for_error("group 'newcomers' does not exist yet")
         with join(cluster.bootstrap_servers, "new-1", group="newcomers") as member:
             settle(cluster.bootstrap_servers, member, group="newcomers")
-            command.wait_for("new-1", "holds orders:0-2")
-        command.wait_for("new-1 is out")
+            command.wait_for("new-1", "owns orders:0-2")
+        command.wait_for("new-1 left")
         assert command.end(signal.SIGINT) == 0
 
-        assert all("Z  " in line for line in command.written.splitlines())
+        assert all("Z  " in line for line in command.stdout.splitlines())
 
 
-def test_machines_get_a_json_object_for_each_change(cluster: Cluster, tmp_path: Path) -> None:
+def test_each_change_is_a_json_object(cluster: Cluster, tmp_path: Path) -> None:
     with running(cluster, "groups", "watch", "billing", "--json", at=tmp_path) as command:
-        told = json.loads(command.wait_for("Stable"))
+        document = json.loads(command.wait_for("Stable"))
         assert command.end(signal.SIGTERM) == 0
 
-    assert (told["group"], told["state"], len(told["members"])) == ("billing", "Stable", 2)
-    assert sorted(tuple(held) for each in told["members"] for held in each["holds"]) == [
+    assert (document["group"], document["state"], len(document["members"])) == (
+        "billing",
+        "Stable",
+        2,
+    )
+    assert sorted(tuple(held) for each in document["members"] for held in each["holds"]) == [
         ("orders", 0),
         ("orders", 1),
         ("orders", 2),
@@ -195,34 +186,34 @@ def test_machines_get_a_json_object_for_each_change(cluster: Cluster, tmp_path: 
 
 
 class Terminal:
-    """A command on a terminal of 80 by 24, and our end of it."""
+    """A command on a pseudo terminal of 80 x 24."""
 
-    def __init__(self, cluster: Cluster, *words: str) -> None:
-        self._ours, self._theirs = pty.openpty()
-        ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        where = {"KOHORT_BOOTSTRAP": cluster.bootstrap_servers, "TERM": "xterm-256color"}
+    def __init__(self, cluster: Cluster, *args: str) -> None:
+        self._master, self._slave = pty.openpty()
+        ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {"KOHORT_BOOTSTRAP": cluster.bootstrap_servers, "TERM": "xterm-256color"}
         self.seen = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kohort", *words],
+            [sys.executable, "-m", "kohort", *args],
             cwd=ROOT,
-            env={**os.environ, **where},
-            stdin=self._theirs,
-            stdout=self._theirs,
-            stderr=self._theirs,
+            env={**os.environ, **environment},
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
         )
 
     @property
     def settings(self) -> list[object]:
-        """How it treats keys."""
-        return termios.tcgetattr(self._ours)[:4]
+        """The modes of the terminal."""
+        return termios.tcgetattr(self._master)[:4]
 
     def press(self, key: bytes) -> None:
-        os.write(self._ours, key)
+        os.write(self._master, key)
 
     def wait_for(self, content: bytes) -> None:
         def is_seen() -> bool:
-            while select.select([self._ours], [], [], 0)[0]:
-                self.seen += os.read(self._ours, 65_536)
+            while select.select([self._master], [], [], 0)[0]:
+                self.seen += os.read(self._master, 65_536)
             return content in self.seen
 
         wait_until(is_seen, 60, f"{content!r}")
@@ -230,14 +221,12 @@ class Terminal:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._ours)
-        os.close(self._theirs)
+        os.close(self._master)
+        os.close(self._slave)
 
 
 @pytest.mark.parametrize("ending", ["q", "signal"])
-def test_on_a_terminal_it_ends_at_a_key_and_leaves_all_as_it_was(
-    cluster: Cluster, ending: str
-) -> None:
+def test_terminal_is_restored_after_quit(cluster: Cluster, ending: str) -> None:
     with closing(Terminal(cluster, "groups", "watch", "billing")) as terminal:
         before = terminal.settings
         terminal.wait_for(b"rack-2")

@@ -1,6 +1,6 @@
-"""One node for all tests of the consumer; each has topics and groups of its own.
+"""One node for all tests of the consumer; each test has its own topics and groups.
 
-With KOHORT_CLUSTER=HOST:PORT they ask another broker, such as the one that `make kafka` starts with
+With KOHORT_CLUSTER=HOST:PORT they use another broker, such as the one that `make kafka` starts with
 `--set auto.create.topics.enable=false`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import kohort
-from tests.client.clusters import SETTINGS, Cluster
+from tests.client.node_cluster import SETTINGS, Cluster
 
 
 @pytest.fixture(scope="package")

@@ -1,16 +1,16 @@
-"""The fast reader of records says what the careful one says, and in any doubt leaves it to it."""
+"""The fast batch reader returns the same records as the full decoder."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.client.fetching.records import BatchReader, ConsumerRecord
+from kohort.client.fetch.consumer_records import BatchReader, ConsumerRecord
 from kohort.types import Millis, Offset
 from kohort.wire.batch import NewBatch, NewRecord, Record, decode, encode, encode_retained
-from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, peek, seal
+from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, assemble, peek
 from kohort.wire.errors import MalformedMessage
 from kohort.wire.records import Header
-from tests.client.batches import HERE
+from tests.client.fetched_batches import HERE
 
 texts = st.none() | st.binary(max_size=80) | st.binary(min_size=60, max_size=70)
 headers = st.lists(
@@ -33,7 +33,7 @@ batches = st.builds(
 
 
 def reader_of(content: bytes) -> BatchReader:
-    """Of the one batch; other bytes stand before it and behind it."""
+    """Read one batch with other bytes before and behind it."""
     header = peek(content)
     start = 5 + HEADER_BYTES
     bounds = (start, 5 + header.size_in_bytes)
@@ -60,7 +60,7 @@ def as_consumed(record: Record, header: BatchHeader) -> ConsumerRecord:
 
 
 @given(batches, st.integers(1, 30))
-def test_records_read_bit_by_bit_are_those_of_the_careful_reader(new: NewBatch, count: int) -> None:
+def test_the_fast_reader_returns_the_records_of_the_full_decoder(new: NewBatch, count: int) -> None:
     content = encode(new)
     reader = reader_of(content)
     read = []
@@ -71,7 +71,7 @@ def test_records_read_bit_by_bit_are_those_of_the_careful_reader(new: NewBatch, 
 
 
 @given(batches, st.data())
-def test_a_compacted_batch_is_read_with_its_gaps(new: NewBatch, data: st.DataObject) -> None:
+def test_a_compacted_batch_keeps_its_offset_gaps(new: NewBatch, data: st.DataObject) -> None:
     whole = decode(encode(new))
     kept = data.draw(st.lists(st.sampled_from(whole.records), unique_by=id))
     kept.sort(key=lambda each: each.offset)
@@ -83,14 +83,14 @@ def test_a_compacted_batch_is_read_with_its_gaps(new: NewBatch, data: st.DataObj
 
 
 @given(batches, st.data())
-def test_damaged_records_are_refused_or_read_as_the_careful_reader_does(
+def test_corrupt_records_are_handled_as_by_the_full_decoder(
     new: NewBatch, data: st.DataObject
 ) -> None:
     sound = encode(new)
     where = data.draw(st.integers(HEADER_BYTES, len(sound) - 1))
     flipped = sound[where] ^ data.draw(st.integers(1, 255))
     body = sound[HEADER_BYTES:where] + bytes((flipped,)) + sound[where + 1 :]
-    content = seal(peek(sound), body)
+    content = assemble(peek(sound), body)
     try:
         careful: list[ConsumerRecord] | None = expected(content)
     except MalformedMessage:
@@ -101,14 +101,14 @@ def test_damaged_records_are_refused_or_read_as_the_careful_reader_does(
     except MalformedMessage:
         fast = None
 
-    # What only the careful reader can know is that an offset is not the one that its place implies.
+    # Only the full decoder checks that an offset delta matches the index of its record.
     assert fast == careful or [each.offset for each in careful or ()] != [
         each.offset for each in fast or ()
     ]
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 8191, 8192, 8193])
-def test_offsets_are_right_where_their_numbers_grow_by_a_byte(count: int) -> None:
+def test_offset_deltas_of_every_varint_size_are_decoded(count: int) -> None:
     new = NewBatch(
         records=tuple(NewRecord(key=None, value=b"", timestamp=Millis(0)) for _ in range(count)),
         base_offset=Offset(1000),
@@ -120,7 +120,7 @@ def test_offsets_are_right_where_their_numbers_grow_by_a_byte(count: int) -> Non
     assert read == list(range(1000, 1000 + count))
 
 
-def test_a_length_that_lies_is_refused() -> None:
+def test_a_wrong_record_length_is_rejected() -> None:
     content = bytearray(
         encode(NewBatch(records=(NewRecord(key=None, value=b"abc", timestamp=Millis(0)),)))
     )

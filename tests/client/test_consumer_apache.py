@@ -1,4 +1,4 @@
-"""The consumer with Apache Kafka: what only a real one can do, and that it works at all there."""
+"""The consumer with Apache Kafka, including features that the node lacks."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kohort.client.assignors import BUILT_IN
+from kohort.assignors import BUILT_IN
 from kohort.types import Topic
 from kohort.wire.batch_header import TimestampType
 from tests.apache.cluster import Kafka
 from tests.apache.unavailable import Unavailable, skip
-from tests.client.clusters import Cluster, Written, at, offsets, poll_until, read
-from tests.client.crowds import crowd_of
-from tests.waiting import wait_until
+from tests.client.consumer_crowd import crowd_of
+from tests.client.node_cluster import Cluster, ProducedRecord, at, offsets, poll_until, read
+from tests.wait import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def create(kafka: Cluster, **config: str) -> Topic:
 
 
 @pytest.mark.parametrize("assignor", BUILT_IN)
-def test_members_share_what_there_is_as_they_come_and_go(kafka: Cluster, assignor: str) -> None:
+def test_members_share_partitions_as_they_join_and_leave(kafka: Cluster, assignor: str) -> None:
     with crowd_of(kafka, 4, partition_assignment_strategy=assignor) as crowd:
         first = crowd.join()
         crowd.settle()
@@ -54,7 +54,9 @@ def test_members_share_what_there_is_as_they_come_and_go(kafka: Cluster, assigno
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_records_of_every_codec_are_read(kafka: Cluster, codec: str) -> None:
     topic = kafka.create_topic()
-    written = [Written(key=b"k", value=b"%d" % n * 50, headers=(("h", b"1"),)) for n in range(500)]
+    written = [
+        ProducedRecord(key=b"k", value=b"%d" % n * 50, headers=(("h", b"1"),)) for n in range(500)
+    ]
     kafka.produce(topic, written, codec=codec)
 
     with kafka.consumer() as consumer:
@@ -66,7 +68,7 @@ def test_records_of_every_codec_are_read(kafka: Cluster, codec: str) -> None:
     ]
 
 
-def test_what_was_committed_is_where_the_next_one_begins(kafka: Cluster) -> None:
+def test_the_next_consumer_starts_at_the_committed_offset(kafka: Cluster) -> None:
     topic, group = kafka.create_topic(), kafka.name_group()
     kafka.produce(topic, 4)
     with kafka.consumer(group_id=group) as first:
@@ -80,7 +82,7 @@ def test_what_was_committed_is_where_the_next_one_begins(kafka: Cluster) -> None
         assert offsets(read(second, 1)) == [4]
 
 
-def test_only_committed_transactions_are_read_where_that_is_wished(kafka: Cluster) -> None:
+def test_read_committed_reads_only_committed_transactions(kafka: Cluster) -> None:
     topic = kafka.create_topic()
     producer = Producer(
         {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": kafka.name_group()}
@@ -113,7 +115,7 @@ def test_only_committed_transactions_are_read_where_that_is_wished(kafka: Cluste
     assert [each.value for each in everything[-4:]] == [b"5"] * 3 + [b"open"]
 
 
-def test_a_compacted_topic_is_read_with_its_gaps(kafka: Cluster) -> None:
+def test_a_compacted_topic_keeps_its_offset_gaps(kafka: Cluster) -> None:
     config = {
         "cleanup.policy": "compact",
         "segment.bytes": "1048576",
@@ -122,10 +124,10 @@ def test_a_compacted_topic_is_read_with_its_gaps(kafka: Cluster) -> None:
         "max.compaction.lag.ms": "100",
     }
     topic = create(kafka, **config)
-    kafka.produce(topic, [Written(key=b"%d" % (n % 4), value=b"%d" % n) for n in range(200)])
+    kafka.produce(topic, [ProducedRecord(key=b"%d" % (n % 4), value=b"%d" % n) for n in range(200)])
 
     def is_compacted() -> bool:
-        kafka.produce(topic, [Written(key=b"last", value=b"last")])
+        kafka.produce(topic, [ProducedRecord(key=b"last", value=b"last")])
         with kafka.consumer(group_id=None) as consumer:
             consumer.assign([at(topic)])
             end = consumer.end_offsets([at(topic)])[at(topic)]
@@ -140,9 +142,9 @@ def test_a_compacted_topic_is_read_with_its_gaps(kafka: Cluster) -> None:
     wait_until(is_compacted, 60, "compaction")
 
 
-def test_a_brokers_own_time_is_told_as_such(kafka: Cluster) -> None:
+def test_log_append_time_is_reported(kafka: Cluster) -> None:
     topic = create(kafka, **{"message.timestamp.type": "LogAppendTime"})
-    kafka.produce(topic, [Written(value=b"", timestamp_ms=1_000)] * 3)
+    kafka.produce(topic, [ProducedRecord(value=b"", timestamp_ms=1_000)] * 3)
 
     with kafka.consumer(group_id=None) as consumer:
         consumer.assign([at(topic)])
@@ -152,7 +154,7 @@ def test_a_brokers_own_time_is_told_as_such(kafka: Cluster) -> None:
     assert min(each.timestamp for each in records) > 1_000
 
 
-def test_a_pattern_finds_topics_as_they_come(kafka: Cluster) -> None:
+def test_a_pattern_subscription_finds_new_topics(kafka: Cluster) -> None:
     group = kafka.name_group()
     kafka.create_topic(1, f"{group}-first")
 

@@ -1,4 +1,4 @@
-"""A group in turmoil loses nothing; and where all leave as they should, nothing is read twice."""
+"""Group churn loses no records; without crashes, none is read twice."""
 
 import os
 import time
@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.churning import Turmoil
-from tests.client.clusters import SETTINGS, Cluster
-from tests.node.serving import Served
-from tests.waiting import pause
+from tests.client.churn import GroupChurn
+from tests.client.node_cluster import SETTINGS, Cluster
+from tests.node.served_node import ServedNode
+from tests.wait import pause
 
 PARTITIONS = 200
 MEMBERS = 20
 STEPS, STEPS_MAX = 40, 400
 RECORDS_A_STEP = 250
 GENERATIONS = 5
-"""With fewer there was no turmoil."""
+"""Minimum number of rebalances."""
 
 
 @pytest.fixture
 def seed() -> int:
-    """A new one every time; a failure shows it, and KOHORT_SEED takes it."""
+    """Random; a failure prints it, and KOHORT_SEED sets it."""
     drawn = int(os.environ.get("KOHORT_SEED", time.time_ns() % 2**32))
     print(f"KOHORT_SEED={drawn}")
     return drawn
@@ -30,57 +30,62 @@ def seed() -> int:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A process of its own, so that twenty busy threads do not slow it down."""
-    with Served(tmp_path_factory.mktemp("churn"), SETTINGS) as node:
+    """A separate process, so that busy threads do not slow it down."""
+    with ServedNode(tmp_path_factory.mktemp("churn"), SETTINGS) as node:
         yield Cluster(bootstrap_servers=node.bootstrap_servers)
         assert node.stop() == 0
-        assert "Traceback" not in node.journal
+        assert "Traceback" not in node.log
 
 
-def run(turmoil: Turmoil, doings: Sequence[Callable[[], None]]) -> None:
+def run(churn: GroupChurn, doings: Sequence[Callable[[], None]]) -> None:
     for _ in range(3):
-        turmoil.join()
+        churn.join()
     for step in range(STEPS_MAX):
-        turmoil.random.choice(doings)()
-        turmoil.produce(RECORDS_A_STEP)
-        pause(turmoil.random.random() / 10)
-        # On a busy machine a group takes longer to come together than these steps do.
-        if step >= STEPS and turmoil.ledger.generation >= GENERATIONS:
+        churn.random.choice(doings)()
+        churn.produce(RECORDS_A_STEP)
+        pause(churn.random.random() / 10)
+        # On a busy machine a group takes longer to become stable than these steps.
+        if step >= STEPS and churn.ledger.generation >= GENERATIONS:
             break
-    turmoil.settle()
-    assert turmoil.ledger.generation >= GENERATIONS
+    churn.settle()
+    assert churn.ledger.generation >= GENERATIONS
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_orderly_members_process_every_record_exactly_once(
+@pytest.mark.parametrize(
+    "assignor", [pytest.param("range", marks=pytest.mark.full), "cooperative-sticky"]
+)
+def test_members_that_leave_cleanly_process_every_record_once(
     served: Cluster, tmp_path: Path, seed: int, assignor: str
 ) -> None:
-    turmoil = Turmoil(served, tmp_path, seed, partitions=PARTITIONS, members_max=MEMBERS)
-    turmoil.options |= {"partition_assignment_strategy": assignor, "session_timeout_ms": 20_000}
+    churn = GroupChurn(served, tmp_path, seed, partitions=PARTITIONS, members_max=MEMBERS)
+    churn.options |= {"partition_assignment_strategy": assignor, "session_timeout_ms": 20_000}
 
-    run(turmoil, (turmoil.join, turmoil.join, turmoil.leave, turmoil.dawdle))
+    run(churn, (churn.join, churn.join, churn.leave, churn.dawdle))
 
-    assert turmoil.ledger.seen == turmoil.written
+    assert churn.ledger.seen == churn.written
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_members_that_die_lose_nothing(
+@pytest.mark.parametrize(
+    "assignor", [pytest.param("range", marks=pytest.mark.full), "cooperative-sticky"]
+)
+def test_crashing_members_lose_no_records(
     served: Cluster, tmp_path: Path, seed: int, assignor: str
 ) -> None:
-    turmoil = Turmoil(served, tmp_path, seed, partitions=PARTITIONS, members_max=MEMBERS)
-    turmoil.options |= {"partition_assignment_strategy": assignor}
+    churn = GroupChurn(served, tmp_path, seed, partitions=PARTITIONS, members_max=MEMBERS)
+    churn.options |= {"partition_assignment_strategy": assignor}
 
-    run(turmoil, (turmoil.join, turmoil.join, turmoil.leave, turmoil.die, turmoil.dawdle))
+    run(churn, (churn.join, churn.join, churn.leave, churn.die, churn.dawdle))
 
-    assert turmoil.ledger.seen.keys() == turmoil.written.keys()
+    assert churn.ledger.seen.keys() == churn.written.keys()
 
 
-def test_processes_that_are_killed_lose_nothing(served: Cluster, tmp_path: Path, seed: int) -> None:
-    turmoil = Turmoil(served, tmp_path, seed, partitions=PARTITIONS, members_max=4)
-    processes = (turmoil.start_process, turmoil.start_process, turmoil.kill_process)
-    threads = (turmoil.join, turmoil.leave, turmoil.dawdle, turmoil.dawdle)
+@pytest.mark.full
+def test_killed_processes_lose_no_records(served: Cluster, tmp_path: Path, seed: int) -> None:
+    churn = GroupChurn(served, tmp_path, seed, partitions=PARTITIONS, members_max=4)
+    processes = (churn.start_process, churn.start_process, churn.kill_process)
+    threads = (churn.join, churn.leave, churn.dawdle, churn.dawdle)
 
-    run(turmoil, (*processes, *threads, *threads))
+    run(churn, (*processes, *threads, *threads))
 
-    seen = turmoil.ledger.seen.keys() | turmoil.seen_by_processes()
-    assert seen == turmoil.written.keys()
+    seen = churn.ledger.seen.keys() | churn.seen_by_processes()
+    assert seen == churn.written.keys()

@@ -1,4 +1,4 @@
-"""Clusters of several brokers: leaders that share the work, move, and send readers elsewhere."""
+"""Clusters of several brokers: partition leaders, leader changes and preferred replicas."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.errors import OffsetNotValid
+from kohort.client.errors import InvalidOffsetError
 from kohort.types import BrokerId, ErrorCode, Offset
 from kohort.wire.api.k01_fetch import FetchRequest, FetchResponse, LeaderIdAndEpoch
 from kohort.wire.api.k03_metadata import MetadataRequest
@@ -14,17 +14,17 @@ from kohort.wire.api.k23_offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from tests.client.clusters import Cluster, Written, at, offsets, poll_until, read
-from tests.client.lying import Exchange, Liars, alter, liars, tell
+from tests.client.faulty_broker import Exchange, FaultyBrokers, alter, faulty_brokers, pass_through
+from tests.client.node_cluster import Cluster, ProducedRecord, at, offsets, poll_until, read
 
 
 @pytest.fixture
-def brokers(cluster: Cluster) -> Iterator[Liars]:
-    with liars(cluster.address, 3) as found:
+def brokers(cluster: Cluster) -> Iterator[FaultyBrokers]:
+    with faulty_brokers(cluster.address, 3) as found:
         yield found
 
 
-def through(brokers: Liars) -> Cluster:
+def through(brokers: FaultyBrokers) -> Cluster:
     return Cluster(bootstrap_servers=brokers.bootstrap_servers)
 
 
@@ -36,13 +36,15 @@ def each_partition(answer: FetchResponse, **fields: Any) -> FetchResponse:
     return replace(answer, responses=responses)
 
 
-def fetched_from(brokers: Liars) -> set[int]:
+def fetched_from(brokers: FaultyBrokers) -> set[int]:
     return {broker for broker, _ in brokers.asked(FetchRequest)}
 
 
-def test_every_partition_is_read_from_its_own_leader(cluster: Cluster, brokers: Liars) -> None:
+def test_every_partition_is_fetched_from_its_leader(
+    cluster: Cluster, brokers: FaultyBrokers
+) -> None:
     topic = cluster.create_topic(6)
-    cluster.produce(topic, [Written(partition=n % 6, value=b"%d" % n) for n in range(60)])
+    cluster.produce(topic, [ProducedRecord(partition=n % 6, value=b"%d" % n) for n in range(60)])
 
     with through(brokers).consumer() as consumer:
         consumer.subscribe([topic])
@@ -58,7 +60,7 @@ def test_every_partition_is_read_from_its_own_leader(cluster: Cluster, brokers: 
     assert asked == {(1, 1), (2, 2), (3, 3)}
 
 
-def test_a_leader_that_has_moved_is_looked_for(cluster: Cluster, brokers: Liars) -> None:
+def test_a_moved_leader_is_found_again(cluster: Cluster, brokers: FaultyBrokers) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
     leader = 1
@@ -67,7 +69,7 @@ def test_a_leader_that_has_moved_is_looked_for(cluster: Cluster, brokers: Liars)
         if exchange.broker_id != leader:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             exchange.answer = each_partition(exchange.answer, error_code=code, records=None)
-        tell(exchange)
+        pass_through(exchange)
 
     brokers.leads = lambda _: leader
     brokers.always(FetchRequest, refuse_unless_leading)
@@ -82,8 +84,8 @@ def test_a_leader_that_has_moved_is_looked_for(cluster: Cluster, brokers: Liars)
     assert fetched_from(brokers) == {1, 3}
 
 
-def test_a_leader_that_says_who_follows_it_saves_the_question(
-    cluster: Cluster, brokers: Liars
+def test_a_fetch_error_with_the_new_leader_saves_a_metadata_request(
+    cluster: Cluster, brokers: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
@@ -97,7 +99,7 @@ def test_a_leader_that_says_who_follows_it_saves_the_question(
                 records=None,
                 current_leader=LeaderIdAndEpoch(leader_id=BrokerId(2), leader_epoch=5),
             )
-        tell(exchange)
+        pass_through(exchange)
 
     brokers.always(FetchRequest, point)
 
@@ -111,9 +113,7 @@ def test_a_leader_that_says_who_follows_it_saves_the_question(
     assert MetadataRequest not in [kind for _, kind in between]
 
 
-def test_a_nearer_replica_is_read_from_when_the_leader_says_so(
-    cluster: Cluster, brokers: Liars
-) -> None:
+def test_the_preferred_read_replica_is_used(cluster: Cluster, brokers: FaultyBrokers) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
     brokers.leads = lambda _: 1
@@ -121,7 +121,7 @@ def test_a_nearer_replica_is_read_from_when_the_leader_says_so(
     def send_away(exchange: Exchange) -> None:
         if exchange.broker_id == 1:
             exchange.answer = each_partition(exchange.answer, preferred_read_replica=2, records=b"")
-        tell(exchange)
+        pass_through(exchange)
 
     brokers.always(FetchRequest, send_away)
 
@@ -133,8 +133,8 @@ def test_a_nearer_replica_is_read_from_when_the_leader_says_so(
     assert {body.rack_id for _, body in brokers.asked(FetchRequest)} == {"b"}
 
 
-def test_a_replica_that_lags_behind_is_left_for_the_leader(
-    cluster: Cluster, brokers: Liars
+def test_out_of_range_on_a_follower_falls_back_to_the_leader(
+    cluster: Cluster, brokers: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
@@ -148,7 +148,7 @@ def test_a_replica_that_lags_behind_is_left_for_the_leader(
         elif not sent_away:
             sent_away.append(1)
             exchange.answer = each_partition(exchange.answer, preferred_read_replica=2, records=b"")
-        tell(exchange)
+        pass_through(exchange)
 
     brokers.always(FetchRequest, send_away_once)
 
@@ -160,7 +160,7 @@ def test_a_replica_that_lags_behind_is_left_for_the_leader(
     assert fetched_from(brokers) == {1, 2}
 
 
-# A new leader may have another history (KIP-320)
+# Log truncation after a leader change (KIP-320)
 
 
 def ends_at(offset: int, epoch: int) -> Any:
@@ -180,8 +180,8 @@ def ends_at(offset: int, epoch: int) -> Any:
     return alter(change)
 
 
-def elect(brokers: Liars, epoch: int) -> None:
-    """From now on the leaders are of this epoch, and whoever does not know it is told so."""
+def elect(brokers: FaultyBrokers, epoch: int) -> None:
+    """Set the leader epoch; requests with another epoch get an error."""
     brokers.leader_epoch = epoch
 
     def fence(exchange: Exchange) -> None:
@@ -195,12 +195,14 @@ def elect(brokers: Liars, epoch: int) -> None:
             exchange.answer = each_partition(exchange.answer, error_code=code, records=None)
         elif exchange.answer.responses:
             exchange.answer = each_partition(exchange.answer, error_code=0)
-        tell(exchange)
+        pass_through(exchange)
 
     brokers.always(FetchRequest, fence)
 
 
-def test_what_was_read_is_compared_with_a_new_leader(cluster: Cluster, brokers: Liars) -> None:
+def test_the_position_is_validated_with_a_new_leader(
+    cluster: Cluster, brokers: FaultyBrokers
+) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 4)
     brokers.always(OffsetForLeaderEpochRequest, ends_at(4, 0))
@@ -217,7 +219,9 @@ def test_what_was_read_is_compared_with_a_new_leader(cluster: Cluster, brokers: 
     assert (wanted.leader_epoch, wanted.current_leader_epoch) == (0, 1)
 
 
-def test_what_a_new_leader_does_not_have_is_read_again(cluster: Cluster, brokers: Liars) -> None:
+def test_records_truncated_by_a_new_leader_are_read_again(
+    cluster: Cluster, brokers: FaultyBrokers
+) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 4)
     brokers.always(OffsetForLeaderEpochRequest, ends_at(2, 0))
@@ -230,7 +234,7 @@ def test_what_a_new_leader_does_not_have_is_read_again(cluster: Cluster, brokers
 
 
 def test_a_truncated_log_is_an_error_without_a_reset_policy(
-    cluster: Cluster, brokers: Liars
+    cluster: Cluster, brokers: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 4)
@@ -242,5 +246,5 @@ def test_a_truncated_log_is_an_error_without_a_reset_policy(
         read(consumer, 4)
         elect(brokers, 1)
 
-        with pytest.raises(OffsetNotValid, match="ends at 2, before 4"):
+        with pytest.raises(InvalidOffsetError, match="ends at 2, before 4"):
             poll_until(consumer, lambda: False)

@@ -1,16 +1,15 @@
-"""What is committed, by whom and when: only what the program has done with, and all of that."""
+"""Commits: explicit, automatic and on close."""
 
 import threading
 from collections.abc import Mapping
 
 import pytest
 
-from kohort.client.errors import CommitFailed, ConsumerError, WrongUse
-from kohort.client.member.events import Position
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import Offset
-from tests.client.clusters import Cluster, at, offsets, poll_until, read
-from tests.waiting import wait_until
+from kohort.client.errors import CommitFailedError, ConsumerError, IllegalStateError
+from kohort.client.member.member_events import OffsetAndMetadata
+from kohort.types import Offset, TopicPartition
+from tests.client.node_cluster import Cluster, at, offsets, poll_until, read
+from tests.wait import wait_until
 
 NEVER_MS = 3_600_000
 
@@ -21,7 +20,7 @@ def committed(cluster: Cluster, group: str, partition: TopicPartition) -> int | 
     return None if found is None else found.offset
 
 
-def test_the_next_member_goes_on_where_the_last_one_committed(cluster: Cluster) -> None:
+def test_the_next_member_continues_at_the_committed_offset(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 5)
     with cluster.consumer(group_id=group, enable_auto_commit=False) as first:
@@ -29,7 +28,7 @@ def test_the_next_member_goes_on_where_the_last_one_committed(cluster: Cluster) 
         read(first, 5)
         assert first.committed(at(topic)) is None
         first.commit()
-        kept = Position(offset=Offset(5), leader_epoch=0)
+        kept = OffsetAndMetadata(offset=Offset(5), leader_epoch=0)
         assert first.committed([at(topic)]) == {at(topic): kept}
 
     cluster.produce(topic, 3)
@@ -39,11 +38,11 @@ def test_the_next_member_goes_on_where_the_last_one_committed(cluster: Cluster) 
         assert offsets(read(second, 3)) == [5, 6, 7]
 
 
-def test_offsets_and_metadata_can_be_given(cluster: Cluster) -> None:
+def test_offsets_and_metadata_can_be_committed(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(2), cluster.name_group()
 
     with cluster.consumer(group_id=group, enable_auto_commit=False) as consumer:
-        noted = Position(offset=Offset(7), metadata="half way")
+        noted = OffsetAndMetadata(offset=Offset(7), metadata="half way")
         consumer.commit({at(topic, 0): 3, at(topic, 1): noted})
         found = consumer.committed([at(topic, 0), at(topic, 1)])
 
@@ -53,12 +52,14 @@ def test_offsets_and_metadata_can_be_given(cluster: Cluster) -> None:
     ]
 
 
-def test_an_asynchronous_commit_is_answered_on_the_programs_thread(cluster: Cluster) -> None:
+def test_the_callback_of_commit_async_runs_on_the_application_thread(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 4)
     heard: list[tuple[int, ConsumerError | None, int]] = []
 
-    def note(positions: Mapping[TopicPartition, Position], error: ConsumerError | None) -> None:
+    def note(
+        positions: Mapping[TopicPartition, OffsetAndMetadata], error: ConsumerError | None
+    ) -> None:
         heard.append((positions[at(topic)].offset, error, threading.get_ident()))
 
     with cluster.consumer(enable_auto_commit=False) as consumer:
@@ -71,7 +72,7 @@ def test_an_asynchronous_commit_is_answered_on_the_programs_thread(cluster: Clus
     assert heard == [(4, None, threading.get_ident()), (2, None, threading.get_ident())]
 
 
-def test_a_commit_of_a_stranger_fails_while_the_group_has_members(cluster: Cluster) -> None:
+def test_a_commit_of_a_non_member_fails_while_the_group_has_members(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 2)
 
@@ -80,13 +81,13 @@ def test_a_commit_of_a_stranger_fails_while_the_group_has_members(cluster: Clust
         read(consumer, 2)
         with (
             cluster.consumer(group_id=group, enable_auto_commit=False) as stranger,
-            pytest.raises(CommitFailed),
+            pytest.raises(CommitFailedError),
         ):
             stranger.commit({at(topic): 1})
         consumer.commit()
 
 
-def test_what_was_done_with_is_committed_by_itself_in_time(cluster: Cluster) -> None:
+def test_processed_records_are_auto_committed(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 4)
 
@@ -102,7 +103,7 @@ def test_what_was_done_with_is_committed_by_itself_in_time(cluster: Cluster) -> 
         wait_until(is_kept, 20, "a commit by itself")
 
 
-def test_what_the_program_still_works_on_is_not_committed_by_itself(cluster: Cluster) -> None:
+def test_records_in_processing_are_not_auto_committed(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 4)
 
@@ -124,7 +125,7 @@ def test_what_the_program_still_works_on_is_not_committed_by_itself(cluster: Clu
     assert committed(cluster, group, at(topic)) == 2
 
 
-def test_what_was_done_with_is_committed_at_the_latest_when_closing(cluster: Cluster) -> None:
+def test_processed_records_are_committed_on_close(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 4)
 
@@ -135,7 +136,7 @@ def test_what_was_done_with_is_committed_at_the_latest_when_closing(cluster: Clu
     assert committed(cluster, group, at(topic)) == 4
 
 
-def test_a_program_that_fails_has_not_done_with_what_it_was_given_last(cluster: Cluster) -> None:
+def test_the_last_poll_is_not_committed_if_the_block_raises(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 6)
 
@@ -151,7 +152,7 @@ def test_a_program_that_fails_has_not_done_with_what_it_was_given_last(cluster: 
     assert committed(cluster, group, at(topic)) == 2
 
 
-def test_a_loop_that_fails_has_done_with_all_but_the_record_at_hand(cluster: Cluster) -> None:
+def test_a_failing_loop_commits_all_but_the_current_record(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 6)
 
@@ -167,7 +168,7 @@ def test_a_loop_that_fails_has_done_with_all_but_the_record_at_hand(cluster: Clu
     assert committed(cluster, group, at(topic)) == 3
 
 
-def test_a_loop_that_is_left_has_done_with_the_record_at_hand(cluster: Cluster) -> None:
+def test_a_loop_that_breaks_commits_the_current_record(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 6)
 
@@ -180,7 +181,7 @@ def test_a_loop_that_is_left_has_done_with_the_record_at_hand(cluster: Cluster) 
     assert committed(cluster, group, at(topic)) == 4
 
 
-def test_committing_within_the_loop_covers_the_record_at_hand(cluster: Cluster) -> None:
+def test_commit_within_a_loop_covers_the_current_record(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
 
@@ -197,7 +198,7 @@ def test_committing_within_the_loop_covers_the_record_at_hand(cluster: Cluster) 
     assert kept == [1, 2, 3]
 
 
-def test_a_group_that_begins_at_the_end_remembers_where_that_was(cluster: Cluster) -> None:
+def test_a_group_that_starts_at_latest_commits_its_start(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     cluster.produce(topic, 5)
     with cluster.consumer(group_id=group, auto_offset_reset="latest") as consumer:
@@ -212,7 +213,7 @@ def test_a_group_that_begins_at_the_end_remembers_where_that_was(cluster: Cluste
         assert offsets(read(consumer, 1)) == [5]
 
 
-def test_an_assigned_consumer_commits_by_itself_as_well(cluster: Cluster) -> None:
+def test_a_consumer_with_manual_assignment_auto_commits(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(2), cluster.name_group()
     cluster.produce(topic, 4)
 
@@ -239,16 +240,16 @@ def test_an_assigned_consumer_commits_by_itself_as_well(cluster: Cluster) -> Non
     ],
     ids=["commit", "commit_async", "committed", "subscribe", "enforce_rebalance"],
 )
-def test_what_needs_a_group_says_so(cluster: Cluster, use: object) -> None:
+def test_calls_that_need_a_group_fail_without_group_id(cluster: Cluster, use: object) -> None:
     topic = cluster.create_topic()
 
     with cluster.consumer(group_id=None) as consumer:
         consumer.assign([at(topic)])
-        with pytest.raises(WrongUse, match=r"group\.id"):
+        with pytest.raises(IllegalStateError, match=r"group\.id"):
             use(consumer, topic)  # type: ignore[operator]  # all of them are functions
 
 
-def test_what_the_program_commits_is_not_undone_by_what_is_committed_by_itself(
+def test_auto_commit_does_not_overwrite_a_later_explicit_commit(
     cluster: Cluster,
 ) -> None:
     topic = cluster.create_topic()

@@ -1,4 +1,4 @@
-"""Consumers in groups: sharing, joining, leaving and crashing, each with its listener."""
+"""Consumer groups: assignment, joins, leaves, crashes and listeners."""
 
 import subprocess
 import sys
@@ -7,20 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 from confluent_kafka import Consumer as Librdkafka
 
-from kohort.client.assignors import BUILT_IN, RebalanceProtocol, Subscriber
+from kohort.assignors import BUILT_IN, RebalanceProtocol, Subscriber
 from kohort.client.consumer import Consumer
-from kohort.client.errors import BadAssignment, Fenced, GroupRefused
-from kohort.client.listener import ConsumerRebalanceListener
-from kohort.client.rebalances import Ending
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import MemberId, Topic
-from tests.client.clusters import Cluster, at, offsets, poll_until, read
-from tests.client.crowds import Noting, crowd_of
-from tests.waiting import wait_until
+from kohort.client.errors import FencedInstanceIdError, GroupRejectedError, InvalidAssignmentError
+from kohort.client.rebalances import ConsumerRebalanceListener, ConsumerRebalanceResult
+from kohort.types import MemberId, Topic, TopicPartition
+from tests.client.consumer_crowd import RecordingListener, crowd_of
+from tests.client.node_cluster import Cluster, at, offsets, poll_until, read
+from tests.wait import wait_until
 
 
 @pytest.mark.parametrize("assignor", BUILT_IN)
-def test_members_share_what_there_is_as_they_come_and_go(cluster: Cluster, assignor: str) -> None:
+def test_members_share_partitions_as_they_join_and_leave(cluster: Cluster, assignor: str) -> None:
     with crowd_of(cluster, 4, partition_assignment_strategy=assignor) as crowd:
         first = crowd.join()
         crowd.settle()
@@ -37,7 +35,7 @@ def test_members_share_what_there_is_as_they_come_and_go(cluster: Cluster, assig
         assert len(crowd.members) == 2
 
 
-def test_what_members_see_while_others_join_and_leave_is_everything_once(cluster: Cluster) -> None:
+def test_every_record_is_read_once_while_members_join_and_leave(cluster: Cluster) -> None:
     with crowd_of(cluster, 6, auto_commit_interval_ms=3_600_000, max_poll_records=3) as crowd:
         crowd.join()
         crowd.produce(30)
@@ -50,46 +48,46 @@ def test_what_members_see_while_others_join_and_leave_is_everything_once(cluster
         assert crowd.read(180) == [(p, offset) for p in range(6) for offset in range(30)]
 
 
-def test_an_eager_listener_hears_of_all_partitions_each_time(cluster: Cluster) -> None:
+def test_an_eager_listener_gets_all_partitions_each_time(cluster: Cluster) -> None:
     with crowd_of(cluster, 2, partition_assignment_strategy="range") as crowd:
-        noting, other = Noting(), Noting()
-        crowd.join(noting)
+        listener, other = RecordingListener(), RecordingListener()
+        crowd.join(listener)
         crowd.settle()
         second = crowd.join(other)
         crowd.settle()
         crowd.leave(second)
         crowd.settle()
 
-    assert noting.told == [
+    assert listener.calls == [
         ("assigned", (0, 1)),
         ("revoked", (0, 1)),
-        ("assigned", noting.told[2][1]),
-        ("revoked", noting.told[2][1]),
+        ("assigned", listener.calls[2][1]),
+        ("revoked", listener.calls[2][1]),
         ("assigned", (0, 1)),
         ("revoked", (0, 1)),
     ]
-    assert other.told == [("assigned", other.told[0][1]), ("revoked", other.told[0][1])]
-    assert len(other.told[0][1]) == 1
+    assert other.calls == [("assigned", other.calls[0][1]), ("revoked", other.calls[0][1])]
+    assert len(other.calls[0][1]) == 1
 
 
-def test_a_cooperative_listener_hears_only_of_what_moves(cluster: Cluster) -> None:
+def test_a_cooperative_listener_gets_only_moved_partitions(cluster: Cluster) -> None:
     with crowd_of(cluster, 2, partition_assignment_strategy="cooperative-sticky") as crowd:
-        noting, other = Noting(), Noting()
-        crowd.join(noting)
+        listener, other = RecordingListener(), RecordingListener()
+        crowd.join(listener)
         crowd.settle()
         crowd.join(other)
         crowd.settle()
-        crowd.until(lambda: len(noting.told) >= 3)
-        moved = noting.told[1][1]
+        crowd.until(lambda: len(listener.calls) >= 3)
+        moved = listener.calls[1][1]
 
-    assert noting.told[:3] == [("assigned", (0, 1)), ("revoked", moved), ("assigned", ())]
+    assert listener.calls[:3] == [("assigned", (0, 1)), ("revoked", moved), ("assigned", ())]
     assert len(moved) == 1
-    assert ("assigned", moved) in other.told
-    assert ("lost", ()) not in noting.told
+    assert ("assigned", moved) in other.calls
+    assert ("lost", ()) not in listener.calls
 
 
-class Committing(ConsumerRebalanceListener):
-    """Commits what was read when it must go, and begins where it is told."""
+class CommittingListener(ConsumerRebalanceListener):
+    """Commits on revocation and seeks on assignment."""
 
     def __init__(self) -> None:
         self.consumer: Consumer | None = None
@@ -110,9 +108,9 @@ class Committing(ConsumerRebalanceListener):
             self.kept.append(None if found is None else found.offset)
 
 
-def test_a_listener_may_commit_when_partitions_go_and_seek_when_they_come(cluster: Cluster) -> None:
+def test_a_listener_may_commit_and_seek(cluster: Cluster) -> None:
     with crowd_of(cluster, 1, enable_auto_commit=False) as crowd:
-        listener = Committing()
+        listener = CommittingListener()
         listener.begins_at = 3
         crowd.produce(5)
         listener.consumer = crowd.join(listener)
@@ -122,29 +120,29 @@ def test_a_listener_may_commit_when_partitions_go_and_seek_when_they_come(cluste
     assert listener.kept == [5]
 
 
-class Failing(ConsumerRebalanceListener):
+class FailingListener(ConsumerRebalanceListener):
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         raise LookupError(f"cannot cope with {len(partitions)}")
 
 
-def test_an_error_of_the_listener_comes_out_of_poll_and_the_group_goes_on(cluster: Cluster) -> None:
+def test_poll_raises_the_listeners_error_and_the_group_continues(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 1)
 
     with cluster.consumer() as consumer:
-        consumer.subscribe([topic], listener=Failing())
+        consumer.subscribe([topic], listener=FailingListener())
         with pytest.raises(LookupError, match="cannot cope with 1"):
             read(consumer, 1)
 
         assert offsets(read(consumer, 1)) == [0]
 
 
-def test_a_killed_member_is_replaced_when_its_session_ends(cluster: Cluster) -> None:
+def test_a_killed_member_is_replaced_after_its_session(cluster: Cluster) -> None:
     with crowd_of(cluster, 2) as crowd:
         survivor = crowd.join()
         crowd.settle()
         words = (cluster.bootstrap_servers, crowd.topic, crowd.group)
-        doomed = subprocess.Popen([sys.executable, "-m", "tests.client.doomed", *words])
+        doomed = subprocess.Popen([sys.executable, "-m", "tests.client.killable_consumer", *words])
         try:
             crowd.until(lambda: len(survivor.assignment()) == 1, "a share")
         finally:
@@ -155,7 +153,7 @@ def test_a_killed_member_is_replaced_when_its_session_ends(cluster: Cluster) -> 
         assert survivor.assignment() == crowd.partitions
 
 
-def test_an_abandoned_member_is_replaced_when_its_session_ends(cluster: Cluster) -> None:
+def test_an_abandoned_member_is_replaced_after_its_session(cluster: Cluster) -> None:
     with crowd_of(cluster, 2) as crowd:
         doomed, survivor = crowd.join(), crowd.join()
         crowd.settle()
@@ -166,11 +164,11 @@ def test_an_abandoned_member_is_replaced_when_its_session_ends(cluster: Cluster)
         assert survivor.assignment() == crowd.partitions
 
 
-def test_a_busy_program_keeps_its_place_while_a_dead_one_loses_it(cluster: Cluster) -> None:
+def test_a_busy_application_keeps_its_partitions(cluster: Cluster) -> None:
     options = {"partition_assignment_strategy": "cooperative-sticky", "session_timeout_ms": 600}
     with crowd_of(cluster, 6, **options) as crowd:
-        noting = Noting()
-        busy, dead, third = crowd.join(noting), crowd.join(), crowd.join()
+        listener = RecordingListener()
+        busy, dead, third = crowd.join(listener), crowd.join(), crowd.join()
         crowd.settle()
         share = busy.assignment()
         crowd.forget(busy)
@@ -182,13 +180,13 @@ def test_a_busy_program_keeps_its_place_while_a_dead_one_loses_it(cluster: Clust
         crowd.members.append(busy)
         crowd.settle()
         assert busy.assignment() >= share
-        assert [told for told in noting.told if told[0] == "lost"] == []
+        assert [calls for calls in listener.calls if calls[0] == "lost"] == []
 
 
-def test_a_program_that_polls_too_seldom_leaves_and_comes_back(cluster: Cluster) -> None:
+def test_a_member_leaves_after_max_poll_interval_and_rejoins(cluster: Cluster) -> None:
     with crowd_of(cluster, 2) as crowd:
-        noting = Noting()
-        stuck = crowd.join(noting, max_poll_interval_ms=700)
+        listener = RecordingListener()
+        stuck = crowd.join(listener, max_poll_interval_ms=700)
         crowd.settle()
         crowd.forget(stuck)
         other = crowd.join()
@@ -196,19 +194,19 @@ def test_a_program_that_polls_too_seldom_leaves_and_comes_back(cluster: Cluster)
         crowd.members.append(stuck)
         crowd.settle()
 
-    assert noting.told[:2] == [("assigned", (0, 1)), ("lost", (0, 1))]
-    assert Ending.LEFT not in [each.ending for each in other.rebalances()[:-1]]
+    assert listener.calls[:2] == [("assigned", (0, 1)), ("lost", (0, 1))]
+    assert ConsumerRebalanceResult.LEFT not in [each.result for each in other.rebalances()[:-1]]
 
 
-def test_waiting_in_one_long_poll_is_not_being_stuck(cluster: Cluster) -> None:
+def test_a_long_poll_does_not_exceed_max_poll_interval(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
     with cluster.consumer(max_poll_interval_ms=400) as consumer:
-        noting = Noting()
-        consumer.subscribe([topic], listener=noting)
+        listener = RecordingListener()
+        consumer.subscribe([topic], listener=listener)
 
         assert consumer.poll(timeout_ms=1500) == {}
-        assert noting.told == [("assigned", (0,))]
+        assert listener.calls == [("assigned", (0,))]
 
 
 # Static members
@@ -216,20 +214,20 @@ def test_waiting_in_one_long_poll_is_not_being_stuck(cluster: Cluster) -> None:
 
 def test_a_static_member_comes_back_without_a_rebalance(cluster: Cluster) -> None:
     with crowd_of(cluster, 2) as crowd:
-        noting = Noting()
+        listener = RecordingListener()
         one = crowd.join(group_instance_id="one")
-        crowd.join(noting, group_instance_id="other")
+        crowd.join(listener, group_instance_id="other")
         crowd.settle()
-        share, told = one.assignment(), list(noting.told)
+        share, calls = one.assignment(), list(listener.calls)
         crowd.leave(one)
 
         again = crowd.join(group_instance_id="one")
         crowd.settle()
         assert again.assignment() == share
-        assert noting.told == told
+        assert listener.calls == calls
 
 
-def test_a_static_member_is_fenced_by_its_twin(cluster: Cluster) -> None:
+def test_a_static_member_is_fenced_by_a_second_process(cluster: Cluster) -> None:
     with crowd_of(cluster, 1) as crowd:
         first = crowd.join(group_instance_id="only")
         crowd.settle()
@@ -237,12 +235,12 @@ def test_a_static_member_is_fenced_by_its_twin(cluster: Cluster) -> None:
 
         twin = crowd.join(group_instance_id="only")
         crowd.settle()
-        with pytest.raises(Fenced, match="'only'"):
+        with pytest.raises(FencedInstanceIdError, match="'only'"):
             wait_until(lambda: first.poll(50) and False, 20, "the first one fenced")
         assert twin.assignment() == crowd.partitions
 
 
-# With others
+# Other clients
 
 
 def test_a_group_may_have_members_of_another_library(cluster: Cluster) -> None:
@@ -271,10 +269,10 @@ def test_a_group_may_have_members_of_another_library(cluster: Cluster) -> None:
         assert ours.assignment() == crowd.partitions
 
 
-# What is subscribed to
+# Subscriptions
 
 
-def test_a_pattern_finds_topics_as_they_come(cluster: Cluster) -> None:
+def test_a_pattern_subscription_finds_new_topics(cluster: Cluster) -> None:
     group = cluster.name_group()
     cluster.create_topic(1, f"{group}-first")
 
@@ -290,7 +288,7 @@ def test_a_pattern_finds_topics_as_they_come(cluster: Cluster) -> None:
         assert offsets(read(consumer, 2)) == [0, 1]
 
 
-def test_new_partitions_are_noticed_and_read_from_their_beginning(cluster: Cluster) -> None:
+def test_new_partitions_are_read_from_their_beginning(cluster: Cluster) -> None:
     topic = cluster.create_topic(1)
 
     with cluster.consumer(metadata_max_age_ms=100) as consumer:
@@ -301,7 +299,7 @@ def test_new_partitions_are_noticed_and_read_from_their_beginning(cluster: Clust
         poll_until(consumer, lambda: len(consumer.assignment()) == 3, "all three")
 
 
-def test_a_topic_that_does_not_exist_yet_is_read_once_it_does(cluster: Cluster) -> None:
+def test_a_missing_topic_is_read_once_it_exists(cluster: Cluster) -> None:
     group = cluster.name_group()
 
     with cluster.consumer(group_id=group) as consumer:
@@ -328,14 +326,14 @@ def test_a_subscription_can_be_changed(cluster: Cluster) -> None:
         assert consumer.subscription() == {other}
 
 
-def test_who_unsubscribes_leaves_the_group_and_may_join_again(cluster: Cluster) -> None:
+def test_unsubscribe_leaves_the_group_and_subscribe_joins_again(cluster: Cluster) -> None:
     with crowd_of(cluster, 2) as crowd:
-        noting = Noting()
-        fickle, steady = crowd.join(noting), crowd.join()
+        listener = RecordingListener()
+        fickle, steady = crowd.join(listener), crowd.join()
         crowd.settle()
         fickle.unsubscribe()
         assert fickle.assignment() == frozenset()
-        assert noting.told[-1][0] == "revoked"
+        assert listener.calls[-1][0] == "revoked"
         crowd.forget(fickle)
         crowd.settle()
         assert steady.assignment() == crowd.partitions
@@ -345,7 +343,7 @@ def test_who_unsubscribes_leaves_the_group_and_may_join_again(cluster: Cluster) 
         crowd.settle()
 
 
-def test_what_was_assigned_can_be_dropped_for_a_subscription(cluster: Cluster) -> None:
+def test_a_manual_assignment_can_be_replaced_by_a_subscription(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
 
@@ -358,10 +356,10 @@ def test_what_was_assigned_can_be_dropped_for_a_subscription(cluster: Cluster) -
         assert offsets(read(consumer, 2)) == [0, 1]
 
 
-# What is told about it
+# Rebalance history
 
 
-def test_a_rebalance_can_be_asked_for_and_every_one_is_remembered(cluster: Cluster) -> None:
+def test_enforce_rebalance_and_the_rebalance_history(cluster: Cluster) -> None:
     with crowd_of(cluster, 3) as crowd:
         member = crowd.join()
         crowd.settle()
@@ -377,10 +375,10 @@ def test_a_rebalance_can_be_asked_for_and_every_one_is_remembered(cluster: Clust
     assert second.is_leader
     assert second.members == 1
     assert first.added == second.assigned == crowd.partitions
-    assert first.began_at <= first.ended_at <= second.began_at
+    assert first.started_at <= first.ended_at <= second.started_at
 
 
-def test_a_leader_is_told_how_many_there_are(cluster: Cluster) -> None:
+def test_the_leader_knows_the_member_count(cluster: Cluster) -> None:
     with crowd_of(cluster, 4) as crowd:
         members: list[Consumer] = [crowd.join() for _ in range(2)]
         crowd.settle()
@@ -390,7 +388,7 @@ def test_a_leader_is_told_how_many_there_are(cluster: Cluster) -> None:
     assert {each.protocol for each in last} == {"range"}
 
 
-def test_members_with_no_assignor_in_common_are_refused(cluster: Cluster) -> None:
+def test_members_without_a_common_assignor_are_rejected(cluster: Cluster) -> None:
     with crowd_of(cluster, 1) as crowd:
         crowd.join(partition_assignment_strategy="range")
         crowd.settle()
@@ -398,12 +396,12 @@ def test_members_with_no_assignor_in_common_are_refused(cluster: Cluster) -> Non
             group_id=crowd.group, partition_assignment_strategy="sticky"
         ) as stranger:
             stranger.subscribe([crowd.topic])
-            with pytest.raises(GroupRefused, match="no assignor in common"):
+            with pytest.raises(GroupRejectedError, match="no assignor in common"):
                 crowd.until(lambda: stranger.poll(50) and False)
 
 
-class Broken:
-    """An assignor of the program's own, with a mistake in it."""
+class BrokenAssignor:
+    """A custom assignor that raises."""
 
     name = "broken"
     protocols = frozenset((RebalanceProtocol.EAGER,))
@@ -417,10 +415,10 @@ class Broken:
         raise ZeroDivisionError(f"{len(partitions)} topics for {len(subscribers)} members")
 
 
-def test_a_mistake_in_a_programs_own_assignor_comes_out_of_poll(cluster: Cluster) -> None:
+def test_poll_raises_the_error_of_a_custom_assignor(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
-    with cluster.consumer(partition_assignment_strategy=Broken()) as consumer:
+    with cluster.consumer(partition_assignment_strategy=BrokenAssignor()) as consumer:
         consumer.subscribe([topic])
-        with pytest.raises(BadAssignment, match="ZeroDivisionError"):
+        with pytest.raises(InvalidAssignmentError, match="ZeroDivisionError"):
             poll_until(consumer, lambda: False)

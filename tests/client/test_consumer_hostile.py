@@ -1,4 +1,4 @@
-"""Brokers that lie, stall and hang up: a consumer gets over it, or says what is wrong."""
+"""Faulty brokers: the consumer recovers or raises a clear error."""
 
 import threading
 from collections.abc import Iterator
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from kohort.client.errors import BadRecord, BrokerRefused, Unreachable, UnsupportedBroker
+from kohort.client.errors import (
+    BrokerResponseError,
+    CorruptRecordError,
+    KafkaTimeoutError,
+    UnsupportedVersionError,
+)
 from kohort.types import ErrorCode
 from kohort.wire.api.k01_fetch import FetchRequest, FetchResponse
 from kohort.wire.api.k02_list_offsets import ListOffsetsRequest
@@ -20,22 +25,22 @@ from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest
 from kohort.wire.api.k14_sync_group import SyncGroupRequest
 from kohort.wire.api.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from tests.client.clusters import Cluster, at, offsets, poll_until, read
-from tests.client.lying import (
-    Liars,
-    Trick,
+from tests.client.faulty_broker import (
+    Fault,
+    FaultyBrokers,
     alter,
-    boast,
-    cut,
+    disconnect,
+    faulty_brokers,
     garble,
-    hang_up,
     hold,
-    liars,
-    misnumber,
+    no_response,
+    oversized_frame,
     repeat,
-    swallow,
+    truncate,
+    wrong_correlation_id,
 )
-from tests.waiting import wait_until
+from tests.client.node_cluster import Cluster, at, offsets, poll_until, read
+from tests.wait import wait_until
 
 ASKED_FOR_BY_A_GROUP = (
     ApiVersionsRequest,
@@ -52,17 +57,17 @@ ASKED_FOR_BY_A_GROUP = (
 
 
 @pytest.fixture
-def broker(cluster: Cluster) -> Iterator[Liars]:
-    with liars(cluster.address) as brokers:
+def broker(cluster: Cluster) -> Iterator[FaultyBrokers]:
+    with faulty_brokers(cluster.address) as brokers:
         yield brokers
 
 
-def through(brokers: Liars) -> Cluster:
+def through(brokers: FaultyBrokers) -> Cluster:
     return Cluster(bootstrap_servers=brokers.bootstrap_servers)
 
 
-def error_in(path: str, code: ErrorCode) -> Trick:
-    """The same answer with this error, at the end of a path of fields; lists are meant whole."""
+def error_in(path: str, code: ErrorCode) -> Fault:
+    """The same response with this error code at a path of fields, in all list items."""
 
     def change(answer: Any, names: list[str]) -> Any:
         if not names:
@@ -77,24 +82,26 @@ def error_in(path: str, code: ErrorCode) -> Trick:
 
 
 @pytest.mark.parametrize(
-    "trick", [hang_up, cut, garble, misnumber, boast, repeat], ids=lambda trick: trick.__name__
+    "fault",
+    [disconnect, truncate, garble, wrong_correlation_id, oversized_frame, repeat],
+    ids=lambda fault: fault.__name__,
 )
 @pytest.mark.parametrize(
     "request_type", ASKED_FOR_BY_A_GROUP, ids=lambda each: each.__name__.removesuffix("Request")
 )
-def test_a_group_gets_over_broken_answers(
-    cluster: Cluster, broker: Liars, request_type: type, trick: Trick
+def test_a_group_recovers_from_broken_responses(
+    cluster: Cluster, broker: FaultyBrokers, request_type: type, fault: Fault
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 5)
-    broker.play(request_type, trick)
-    if trick is not repeat:
-        broker.play(request_type, trick)
+    broker.play(request_type, fault)
+    if fault is not repeat:
+        broker.play(request_type, fault)
 
     with through(broker).consumer(auto_commit_interval_ms=50) as consumer:
         consumer.subscribe([topic])
         assert offsets(read(consumer, 5)) == [0, 1, 2, 3, 4]
-        poll_until(consumer, lambda: broker.is_spent, "all tricks played")
+        poll_until(consumer, lambda: broker.is_spent, "all faults played")
         cluster.produce(topic, 2)
         assert offsets(read(consumer, 2)) == [5, 6]
         consumer.commit()
@@ -104,12 +111,14 @@ def test_a_group_gets_over_broken_answers(
     assert found.offset == 7
 
 
-@pytest.mark.parametrize("trick", [hang_up, garble, swallow], ids=lambda trick: trick.__name__)
-def test_closing_ends_whatever_becomes_of_the_goodbye(
-    cluster: Cluster, broker: Liars, trick: Trick
+@pytest.mark.parametrize(
+    "fault", [disconnect, garble, no_response], ids=lambda fault: fault.__name__
+)
+def test_close_ends_even_if_leave_group_fails(
+    cluster: Cluster, broker: FaultyBrokers, fault: Fault
 ) -> None:
     topic = cluster.create_topic()
-    broker.always(LeaveGroupRequest, trick)
+    broker.always(LeaveGroupRequest, fault)
     consumer = through(broker).open_consumer(request_timeout_ms=400)
     consumer.subscribe([topic])
     poll_until(consumer, consumer.assignment)
@@ -120,12 +129,12 @@ def test_closing_ends_whatever_becomes_of_the_goodbye(
 
 
 @pytest.mark.parametrize("request_type", [MetadataRequest, FetchRequest, OffsetFetchRequest])
-def test_a_broker_that_does_not_answer_is_given_up_in_time(
-    cluster: Cluster, broker: Liars, request_type: type
+def test_a_silent_broker_is_given_up_after_the_request_timeout(
+    cluster: Cluster, broker: FaultyBrokers, request_type: type
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
-    broker.play(request_type, swallow)
+    broker.play(request_type, no_response)
 
     with through(broker).consumer(request_timeout_ms=300) as consumer:
         consumer.subscribe([topic])
@@ -133,9 +142,7 @@ def test_a_broker_that_does_not_answer_is_given_up_in_time(
         assert offsets(read(consumer, 3)) == [0, 1, 2]
 
 
-def test_a_slow_fetch_does_not_keep_a_member_from_its_heartbeats(
-    cluster: Cluster, broker: Liars
-) -> None:
+def test_a_slow_fetch_does_not_delay_heartbeats(cluster: Cluster, broker: FaultyBrokers) -> None:
     topic = cluster.create_topic()
     gate = threading.Event()
     broker.play(FetchRequest, hold(gate))
@@ -151,7 +158,7 @@ def test_a_slow_fetch_does_not_keep_a_member_from_its_heartbeats(
         assert len(consumer.rebalances()) == 1
 
 
-def test_a_broker_that_comes_back_is_found_again(cluster: Cluster, broker: Liars) -> None:
+def test_a_restarted_broker_is_reconnected(cluster: Cluster, broker: FaultyBrokers) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
 
@@ -159,17 +166,17 @@ def test_a_broker_that_comes_back_is_found_again(cluster: Cluster, broker: Liars
         consumer.assign([at(topic)])
         assert offsets(read(consumer, 2)) == [0, 1]
         for request in (FetchRequest, MetadataRequest, ApiVersionsRequest):
-            broker.always(request, hang_up)
+            broker.always(request, disconnect)
         cluster.produce(topic, 1)
         assert consumer.poll(200) == {}
-        with pytest.raises(Unreachable):
+        with pytest.raises(KafkaTimeoutError):
             consumer.topics(timeout_ms=200)
         broker.relent()
 
         assert offsets(read(consumer, 1)) == [2]
 
 
-# Errors that pass
+# Retriable errors
 
 
 @pytest.mark.parametrize(
@@ -185,8 +192,8 @@ def test_a_broker_that_comes_back_is_found_again(cluster: Cluster, broker: Liars
     ids=lambda each: each.__name__ if isinstance(each, type) else "",
 )
 @pytest.mark.parametrize("code", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"])
-def test_a_storm_of_lost_coordinators_passes(
-    cluster: Cluster, broker: Liars, request_type: type, path: str, code: str
+def test_a_group_recovers_from_repeated_coordinator_loss(
+    cluster: Cluster, broker: FaultyBrokers, request_type: type, path: str, code: str
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 4)
@@ -217,8 +224,8 @@ def test_a_storm_of_lost_coordinators_passes(
         "UNKNOWN_SERVER_ERROR",
     ],
 )
-def test_a_partition_that_is_elsewhere_for_a_while_is_read_in_the_end(
-    cluster: Cluster, broker: Liars, code: str
+def test_a_partition_is_read_after_temporary_leader_errors(
+    cluster: Cluster, broker: FaultyBrokers, code: str
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
@@ -234,7 +241,9 @@ def test_a_partition_that_is_elsewhere_for_a_while_is_read_in_the_end(
 
 
 @pytest.mark.parametrize("code", ["LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"])
-def test_a_topic_without_a_leader_is_waited_for(cluster: Cluster, broker: Liars, code: str) -> None:
+def test_a_topic_without_a_leader_is_retried(
+    cluster: Cluster, broker: FaultyBrokers, code: str
+) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
     broker.play(MetadataRequest, *[error_in("topics", ErrorCode[code])] * 3)
@@ -245,7 +254,7 @@ def test_a_topic_without_a_leader_is_waited_for(cluster: Cluster, broker: Liars,
         assert offsets(read(consumer, 3)) == [0, 1, 2]
 
 
-# Errors that stay
+# Fatal errors
 
 
 @pytest.mark.parametrize(
@@ -257,8 +266,8 @@ def test_a_topic_without_a_leader_is_waited_for(cluster: Cluster, broker: Liars,
     ],
     ids=lambda each: each.__name__ if isinstance(each, type) else "",
 )
-def test_what_the_program_may_not_read_it_is_told(
-    cluster: Cluster, broker: Liars, request_type: type, path: str
+def test_a_topic_authorization_error_is_raised(
+    cluster: Cluster, broker: FaultyBrokers, request_type: type, path: str
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 1)
@@ -266,19 +275,19 @@ def test_what_the_program_may_not_read_it_is_told(
 
     with through(broker).consumer() as consumer:
         consumer.assign([at(topic)])
-        with pytest.raises(BrokerRefused, match="TOPIC_AUTHORIZATION_FAILED"):
+        with pytest.raises(BrokerResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
             read(consumer, 1)
 
 
-def test_a_group_that_the_program_may_not_join_is_an_error_of_poll(
-    cluster: Cluster, broker: Liars
+def test_poll_raises_if_the_group_rejects_the_member(
+    cluster: Cluster, broker: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     broker.always(JoinGroupRequest, error_in("", ErrorCode.GROUP_MAX_SIZE_REACHED))
 
     with through(broker).consumer() as consumer:
         consumer.subscribe([topic])
-        with pytest.raises(Exception, match="as many members as"):
+        with pytest.raises(Exception, match=r"group\.max\.size"):
             read(consumer, 1)
 
 
@@ -287,19 +296,19 @@ def without(api_key: int, answer: ApiVersionsResponse) -> ApiVersionsResponse:
     return replace(answer, api_keys=kept)
 
 
-def test_a_broker_that_cannot_do_what_is_needed_is_named(cluster: Cluster, broker: Liars) -> None:
+def test_a_missing_api_is_named_in_the_error(cluster: Cluster, broker: FaultyBrokers) -> None:
     topic = cluster.create_topic()
     broker.always(ApiVersionsRequest, alter(lambda answer: without(10, answer)))
 
     with through(broker).consumer() as consumer:
         consumer.subscribe([topic])
-        with pytest.raises(UnsupportedBroker, match=r"FindCoordinator is needed .* not at all"):
+        with pytest.raises(
+            UnsupportedVersionError, match=r"FindCoordinator is needed .* not at all"
+        ):
             read(consumer, 1)
 
 
-def test_a_broker_that_is_too_old_is_named_with_what_it_speaks(
-    cluster: Cluster, broker: Liars
-) -> None:
+def test_an_old_broker_is_named_with_its_versions(cluster: Cluster, broker: FaultyBrokers) -> None:
     topic = cluster.create_topic()
 
     def age(answer: ApiVersionsResponse) -> ApiVersionsResponse:
@@ -310,12 +319,12 @@ def test_a_broker_that_is_too_old_is_named_with_what_it_speaks(
 
     with through(broker).consumer() as consumer:
         consumer.assign([at(topic)])
-        with pytest.raises(UnsupportedBroker, match=r"Fetch .* in versions 0 to 10"):
+        with pytest.raises(UnsupportedVersionError, match=r"Fetch .* in versions 0 to 10"):
             read(consumer, 1)
 
 
-def test_a_broker_that_does_not_know_our_greeting_is_greeted_in_its_own_way(
-    cluster: Cluster, broker: Liars
+def test_api_versions_falls_back_to_the_version_of_the_broker(
+    cluster: Cluster, broker: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
@@ -336,7 +345,7 @@ def test_a_broker_that_does_not_know_our_greeting_is_greeted_in_its_own_way(
         assert offsets(read(consumer, 2)) == [0, 1]
 
 
-# Bad records
+# Corrupt records
 
 
 def damaged(answer: FetchResponse, spoil: Any) -> FetchResponse:
@@ -359,13 +368,13 @@ def flip(records: bytes) -> bytes:
     [
         (flip, "crc"),
         (lambda records: b"\x00" * len(records), "magic"),
-        (lambda records: records[:40], "40 bytes are no whole batch"),
+        (lambda records: records[:40], "40 bytes are not a complete batch"),
         (lambda records: records[:22] + b"\x07" + records[23:], "attributes|crc"),
     ],
-    ids=["flipped", "zeroed", "cut", "codec"],
+    ids=["flipped", "zeroed", "truncate", "codec"],
 )
-def test_a_damaged_batch_is_named_and_can_be_passed_over(
-    cluster: Cluster, broker: Liars, spoil: Any, complaint: str
+def test_a_corrupt_batch_raises_and_can_be_skipped(
+    cluster: Cluster, broker: FaultyBrokers, spoil: Any, complaint: str
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 2)
@@ -373,9 +382,9 @@ def test_a_damaged_batch_is_named_and_can_be_passed_over(
 
     with through(broker).consumer() as consumer:
         consumer.assign([at(topic)])
-        with pytest.raises(BadRecord, match=complaint):
+        with pytest.raises(CorruptRecordError, match=complaint):
             read(consumer, 1)
-        with pytest.raises(BadRecord) as caught:
+        with pytest.raises(CorruptRecordError) as caught:
             consumer.poll(1000)
         assert (caught.value.partition, caught.value.offset) == (at(topic), 0)
         broker.relent()
@@ -384,7 +393,9 @@ def test_a_damaged_batch_is_named_and_can_be_passed_over(
         assert offsets(read(consumer, 1)) == [1]
 
 
-def test_what_came_before_a_damaged_batch_is_given_first(cluster: Cluster, broker: Liars) -> None:
+def test_records_before_a_corrupt_batch_are_returned_first(
+    cluster: Cluster, broker: FaultyBrokers
+) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
     cluster.produce(topic, 2)
@@ -398,13 +409,13 @@ def test_what_came_before_a_damaged_batch_is_given_first(cluster: Cluster, broke
     with through(broker).consumer() as consumer:
         consumer.assign([at(topic)])
         assert offsets(read(consumer, 3)) == [0, 1, 2]
-        with pytest.raises(BadRecord, match="offset 3"):
+        with pytest.raises(CorruptRecordError, match="offset 3"):
             consumer.poll(5000)
         assert consumer.position(at(topic)) == 3
 
 
-def test_a_batch_with_a_bad_checksum_is_read_if_nobody_minds(
-    cluster: Cluster, broker: Liars
+def test_a_wrong_checksum_is_ignored_without_check_crcs(
+    cluster: Cluster, broker: FaultyBrokers
 ) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 1)

@@ -1,16 +1,16 @@
-"""Where a consumer begins, where it stands, and where it is sent."""
+"""Positions: offset reset, seek, pause and offset lookups."""
 
 from typing import Any
 
 import pytest
 
-from kohort.client.errors import OffsetNotValid, UnknownTopic
+from kohort.client.errors import InvalidOffsetError, UnknownTopicOrPartitionError
 from kohort.types import Topic
-from tests.client.clusters import Cluster, Written, at, flat, offsets, read
-from tests.waiting import wait_until
+from tests.client.node_cluster import Cluster, ProducedRecord, at, flatten, offsets, read
+from tests.wait import wait_until
 
 
-def test_a_group_without_commits_begins_at_the_earliest_record(cluster: Cluster) -> None:
+def test_earliest_starts_at_the_first_record(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 5)
 
@@ -20,7 +20,7 @@ def test_a_group_without_commits_begins_at_the_earliest_record(cluster: Cluster)
         assert offsets(read(consumer, 5)) == [0, 1, 2, 3, 4]
 
 
-def test_a_group_without_commits_begins_with_what_comes_next(cluster: Cluster) -> None:
+def test_latest_starts_at_the_end(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 5)
 
@@ -32,17 +32,17 @@ def test_a_group_without_commits_begins_with_what_comes_next(cluster: Cluster) -
         assert offsets(read(consumer, 2)) == [5, 6]
 
 
-def test_without_a_reset_policy_the_program_is_asked_where_to_begin(cluster: Cluster) -> None:
+def test_without_a_reset_policy_a_missing_offset_raises(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 5)
 
     with cluster.consumer(auto_offset_reset="none") as consumer:
         consumer.assign([at(topic)])
-        with pytest.raises(OffsetNotValid, match="committed nothing"):
+        with pytest.raises(InvalidOffsetError, match="no committed offset"):
             consumer.poll(20_000)
-        with pytest.raises(OffsetNotValid):
+        with pytest.raises(InvalidOffsetError):
             consumer.position(at(topic))
-        with pytest.raises(OffsetNotValid):
+        with pytest.raises(InvalidOffsetError):
             consumer.poll(0)
         consumer.seek(at(topic), 3)
 
@@ -50,7 +50,7 @@ def test_without_a_reset_policy_the_program_is_asked_where_to_begin(cluster: Clu
 
 
 @pytest.mark.parametrize(("reset", "expected"), [("earliest", 6), ("latest", 10)])
-def test_a_position_that_is_gone_is_reset(cluster: Cluster, reset: str, expected: int) -> None:
+def test_an_out_of_range_position_is_reset(cluster: Cluster, reset: str, expected: int) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 10)
     cluster.delete_before(at(topic), 6)
@@ -64,7 +64,7 @@ def test_a_position_that_is_gone_is_reset(cluster: Cluster, reset: str, expected
         assert consumer.position(at(topic)) >= expected
 
 
-def test_a_position_that_is_gone_is_an_error_without_a_reset_policy(cluster: Cluster) -> None:
+def test_without_a_reset_policy_an_out_of_range_position_raises(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
 
@@ -72,11 +72,11 @@ def test_a_position_that_is_gone_is_an_error_without_a_reset_policy(cluster: Clu
         consumer.assign([at(topic)])
         consumer.seek(at(topic), 99)
 
-        with pytest.raises(OffsetNotValid, match="99 is out of range"):
+        with pytest.raises(InvalidOffsetError, match="99 is out of range"):
             consumer.poll(20_000)
 
 
-def test_a_consumer_goes_where_it_is_sent(cluster: Cluster) -> None:
+def test_seek_moves_the_position(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 10)
 
@@ -96,10 +96,12 @@ def test_a_consumer_goes_where_it_is_sent(cluster: Cluster) -> None:
         assert consumer.position(at(topic)) == 10
 
 
-def test_edges_and_moments_of_partitions_are_found_without_reading_them(cluster: Cluster) -> None:
+def test_offset_lookups_do_not_need_an_assignment(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
     at_ms = 1_700_000_000_000
-    cluster.produce(topic, [Written(value=b"", timestamp_ms=at_ms + 1000 * n) for n in range(5)])
+    cluster.produce(
+        topic, [ProducedRecord(value=b"", timestamp_ms=at_ms + 1000 * n) for n in range(5)]
+    )
     cluster.delete_before(at(topic), 1)
 
     with cluster.consumer(group_id=None) as consumer:
@@ -114,26 +116,27 @@ def test_edges_and_moments_of_partitions_are_found_without_reading_them(cluster:
     assert (first.offset, first.timestamp) == (2, at_ms + 2000)
 
 
-def test_a_moment_after_all_records_is_found_nowhere(cluster: Cluster) -> None:
+def test_a_timestamp_after_all_records_has_no_offset(cluster: Cluster) -> None:
     topic = cluster.create_topic()
-    cluster.produce(topic, [Written(value=b"", timestamp_ms=1_700_000_000_000)])
+    cluster.produce(topic, [ProducedRecord(value=b"", timestamp_ms=1_700_000_000_000)])
 
     with cluster.consumer(group_id=None) as consumer:
         assert consumer.offsets_for_times({at(topic): 1_800_000_000_000}) == {at(topic): None}
 
 
 @pytest.mark.parametrize("method", ["end_offsets", "beginning_offsets"])
-def test_a_topic_that_does_not_exist_is_named_when_time_is_up(
-    cluster: Cluster, method: str
-) -> None:
-    with cluster.consumer() as consumer, pytest.raises(UnknownTopic, match="'nowhere'"):
+def test_a_missing_topic_is_named_at_the_timeout(cluster: Cluster, method: str) -> None:
+    with (
+        cluster.consumer() as consumer,
+        pytest.raises(UnknownTopicOrPartitionError, match="'nowhere'"),
+    ):
         getattr(consumer, method)([at(Topic("nowhere"))], timeout_ms=300)
 
 
-def test_a_paused_partition_gives_nothing_until_it_is_resumed(cluster: Cluster) -> None:
+def test_a_paused_partition_returns_no_records(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
     both = [at(topic, 0), at(topic, 1)]
-    cluster.produce(topic, [Written(partition=n % 2, value=b"%d" % n) for n in range(10)])
+    cluster.produce(topic, [ProducedRecord(partition=n % 2, value=b"%d" % n) for n in range(10)])
 
     with cluster.consumer() as consumer:
         consumer.assign(both)
@@ -147,7 +150,7 @@ def test_a_paused_partition_gives_nothing_until_it_is_resumed(cluster: Cluster) 
         assert {each.partition for each in read(consumer, 5)} == {0}
 
 
-def test_pausing_within_the_loop_holds_back_the_rest_of_that_partition(cluster: Cluster) -> None:
+def test_pause_within_a_loop_stops_that_partition(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 20)
 
@@ -164,7 +167,7 @@ def test_pausing_within_the_loop_holds_back_the_rest_of_that_partition(cluster: 
         assert offsets(consumer) == list(range(5, 20))
 
 
-def test_seeking_within_the_loop_takes_effect_with_the_next_record(cluster: Cluster) -> None:
+def test_seek_within_a_loop_affects_the_next_record(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 20)
 
@@ -179,7 +182,7 @@ def test_seeking_within_the_loop_takes_effect_with_the_next_record(cluster: Clus
     assert seen == [0, 1, 2, 18, 19]
 
 
-def test_the_position_within_the_loop_is_behind_the_record_at_hand(cluster: Cluster) -> None:
+def test_position_within_a_loop_is_behind_the_current_record(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 3)
 
@@ -194,7 +197,7 @@ def test_the_position_within_the_loop_is_behind_the_record_at_hand(cluster: Clus
     assert positions == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_polling_after_a_loop_was_left_goes_on_where_it_was_left(cluster: Cluster) -> None:
+def test_poll_after_a_loop_continues_at_its_position(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, 10)
 
@@ -207,9 +210,9 @@ def test_polling_after_a_loop_was_left_goes_on_where_it_was_left(cluster: Cluste
         assert offsets(read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
 
 
-def test_an_assignment_can_be_changed_and_what_stays_keeps_its_place(cluster: Cluster) -> None:
+def test_changing_an_assignment_keeps_positions(cluster: Cluster) -> None:
     topic = cluster.create_topic(3)
-    cluster.produce(topic, [Written(partition=n % 3, value=b"%d" % n) for n in range(9)])
+    cluster.produce(topic, [ProducedRecord(partition=n % 3, value=b"%d" % n) for n in range(9)])
 
     with cluster.consumer(group_id=None) as consumer:
         consumer.assign([at(topic, 0), at(topic, 1)])
@@ -224,12 +227,12 @@ def test_an_assignment_can_be_changed_and_what_stays_keeps_its_place(cluster: Cl
         ]
 
 
-def test_topics_and_their_partitions_can_be_asked_for(cluster: Cluster) -> None:
+def test_topics_and_partitions_can_be_listed(cluster: Cluster) -> None:
     topic = cluster.create_topic(4)
 
     with cluster.consumer() as consumer:
-        assert consumer.partitions_for(topic) == {0, 1, 2, 3}
-        assert consumer.partitions_for("nowhere") == frozenset()
+        assert consumer.partitions_for_topic(topic) == {0, 1, 2, 3}
+        assert consumer.partitions_for_topic("nowhere") == frozenset()
         assert topic in consumer.topics()
         assert not {each for each in consumer.topics() if each.startswith("__")}
 
@@ -237,7 +240,7 @@ def test_topics_and_their_partitions_can_be_asked_for(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     "options", [{"isolation_level": "read_committed"}, {"client_rack": "here"}], ids=str
 )
-def test_plain_records_are_read_whatever_else_is_wished(
+def test_plain_records_are_read_with_either_isolation_level(
     cluster: Cluster, options: dict[str, Any]
 ) -> None:
     topic = cluster.create_topic()
@@ -246,4 +249,4 @@ def test_plain_records_are_read_whatever_else_is_wished(
     with cluster.consumer(**options) as consumer:
         consumer.assign([at(topic)])
 
-        assert offsets(flat({at(topic): read(consumer, 3)})) == [0, 1, 2]
+        assert offsets(flatten({at(topic): read(consumer, 3)})) == [0, 1, 2]

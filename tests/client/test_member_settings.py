@@ -1,10 +1,10 @@
-"""What a member can be made of, and what is refused before it begins."""
+"""Settings of a member: protocol choice and rejected settings."""
 
 from dataclasses import replace
 
 import pytest
 
-from kohort.client.assignors import (
+from kohort.assignors import (
     COOPERATIVE_STICKY,
     RANGE,
     STICKY,
@@ -12,11 +12,11 @@ from kohort.client.assignors import (
     CooperativeSticky,
     RebalanceProtocol,
 )
-from kohort.client.errors import BadOption, WrongUse
-from kohort.client.member.effects import Failed
-from kohort.client.member.events import Subscribed
-from kohort.client.member.machine import Member, MemberSettings, MemberState
-from kohort.client.member.settings import choose_protocol
+from kohort.client.errors import ConfigurationError, IllegalStateError
+from kohort.client.member.effects import MemberFailed
+from kohort.client.member.member import Member, MemberSettings, MemberState
+from kohort.client.member.member_events import Subscribed
+from kohort.client.member.member_settings import choose_protocol
 from kohort.types import GroupId, Millis, Topic
 
 GOOD = MemberSettings(group_id=GroupId("g"), assignors=(RANGE,))
@@ -32,30 +32,30 @@ class OnlyCooperative(CooperativeSticky):
         ((RANGE,), RebalanceProtocol.EAGER),
         ((STICKY, RANGE), RebalanceProtocol.EAGER),
         ((COOPERATIVE_STICKY,), RebalanceProtocol.COOPERATIVE),
-        # The way from one to the other: nobody cooperates while somebody cannot.
+        # Migration: members stay eager while one of them supports only eager.
         ((RANGE, COOPERATIVE_STICKY), RebalanceProtocol.EAGER),
     ],
 )
-def test_the_most_advanced_protocol_that_all_assignors_share_is_chosen(
+def test_the_most_advanced_common_protocol_is_chosen(
     assignors: tuple[Assignor, ...], protocol: RebalanceProtocol
 ) -> None:
     assert choose_protocol(assignors) is protocol
 
 
-def test_assignors_without_a_common_protocol_are_refused() -> None:
-    with pytest.raises(BadOption, match="no way to rebalance in common"):
+def test_assignors_without_a_common_protocol_are_rejected() -> None:
+    with pytest.raises(ConfigurationError, match="no common rebalance protocol"):
         Member(replace(GOOD, assignors=(RANGE, OnlyCooperative())), lambda: 0.5)
 
 
-def test_two_assignors_of_one_name_are_refused() -> None:
-    with pytest.raises(BadOption, match="two assignors have one name"):
+def test_two_assignors_of_one_name_are_rejected() -> None:
+    with pytest.raises(ConfigurationError, match="two assignors of one name"):
         Member(replace(GOOD, assignors=(RANGE, RANGE)), lambda: 0.5)
 
 
-def test_a_heartbeat_that_cannot_keep_the_session_is_refused() -> None:
+def test_a_heartbeat_interval_above_the_session_timeout_is_rejected() -> None:
     slow = replace(GOOD, heartbeat_interval_ms=Millis(6_000), session_timeout_ms=Millis(6_000))
 
-    with pytest.raises(BadOption, match=r"heartbeat\.interval\.ms"):
+    with pytest.raises(ConfigurationError, match=r"heartbeat\.interval\.ms"):
         Member(slow, lambda: 0.5)
 
 
@@ -64,6 +64,6 @@ def test_without_an_assignor_a_member_cannot_subscribe() -> None:
 
     (said,) = member.handle(Subscribed(topics=frozenset({Topic("t")})), Millis(0))
 
-    assert isinstance(said, Failed)
-    assert isinstance(said.error, WrongUse)
+    assert isinstance(said, MemberFailed)
+    assert isinstance(said.error, IllegalStateError)
     assert member.state is MemberState.UNJOINED

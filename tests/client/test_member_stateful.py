@@ -1,7 +1,6 @@
-"""A member among liars: brokers that answer anything to anything, at any time, or not at all.
+"""Stateful test of a member with brokers that send arbitrary responses at any time, or none.
 
-Whatever they say, the member keeps its own promises; and once everyone is honest again, it gets
-where it was going.
+The member must keep its invariants, and must join once the brokers behave.
 """
 
 from collections.abc import Mapping
@@ -10,14 +9,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kohort.client.assignors import COOPERATIVE_STICKY, RANGE
-from kohort.client.member import effects, events
-from kohort.client.member.effects import Change, Effect
-from kohort.client.member.events import Event, Loss, Position, Question, RequestNumber
-from kohort.client.member.leading import write_assignment
-from kohort.client.member.machine import Member, MemberSettings, MemberState
-from kohort.client.rebalances import Ending
-from kohort.client.topic_partition import TopicPartition
+from kohort.assignors import COOPERATIVE_STICKY, RANGE
+from kohort.client.member import effects, member_events
+from kohort.client.member.effects import AssignmentChange, MemberEffect
+from kohort.client.member.leader_assignment import write_assignment
+from kohort.client.member.member import Member, MemberSettings, MemberState
+from kohort.client.member.member_events import (
+    CallId,
+    MemberEvent,
+    OffsetAndMetadata,
+    RequestFailure,
+    RequestId,
+)
+from kohort.client.rebalances import ConsumerRebalanceResult
 from kohort.types import (
     BrokerId,
     ErrorCode,
@@ -29,6 +33,7 @@ from kohort.types import (
     Offset,
     Partition,
     Topic,
+    TopicPartition,
 )
 from kohort.wire.api import (
     k08_offset_commit,
@@ -38,8 +43,8 @@ from kohort.wire.api import (
     k12_heartbeat,
     k14_sync_group,
 )
-from tests.client.spelling import subscription
-from tests.client.translating import commit_response, refusal_of
+from tests.client.coordinator_bridge import commit_response, error_response
+from tests.client.trace_syntax import subscription
 
 TOPICS = ("t1", "t2", "t3")
 SPACE = [TopicPartition(Topic(t), Partition(n)) for t in TOPICS for n in range(2)]
@@ -47,12 +52,14 @@ SPACE = [TopicPartition(Topic(t), Partition(n)) for t in TOPICS for n in range(2
 topics = st.frozensets(st.sampled_from([Topic(each) for each in TOPICS]), max_size=2)
 partitions = st.frozensets(st.sampled_from(SPACE), max_size=4)
 positions = st.dictionaries(
-    st.sampled_from(SPACE), st.integers(-1, 9).map(lambda n: Position(offset=Offset(n))), max_size=3
+    st.sampled_from(SPACE),
+    st.integers(-1, 9).map(lambda n: OffsetAndMetadata(offset=Offset(n))),
+    max_size=3,
 )
 errors = st.sampled_from(
     [
         *ErrorCode,
-        # The ones that mean something to a member, so that they are drawn often enough.
+        # Codes with special handling, so that they are drawn often enough.
         *[ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION] * 10,
         *[ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NOT_COORDINATOR] * 10,
         *[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.FENCED_INSTANCE_ID] * 5,
@@ -87,8 +94,8 @@ assignments = st.one_of(st.sampled_from([b"", b"?"]), partitions.map(write_assig
 Body = object
 
 
-def honest(body: Body, topic_names: frozenset[Topic]) -> object:
-    """What a good coordinator says to its only member."""
+def correct_response(body: Body, topic_names: frozenset[Topic]) -> object:
+    """The response of a correct coordinator to its only member."""
     match body:
         case k10_find_coordinator.FindCoordinatorRequest():
             named = k10_find_coordinator.Coordinator(
@@ -103,7 +110,7 @@ def honest(body: Body, topic_names: frozenset[Topic]) -> object:
                 protocol_type="consumer",
                 protocol_name=first.name,
                 leader=MemberId("boss"),
-                member_id=body.member_id or MemberId("honest"),
+                member_id=body.member_id or MemberId("correct_response"),
             )
         case k14_sync_group.SyncGroupRequest():
             given = [at for at in SPACE if at.topic in topic_names]
@@ -111,10 +118,10 @@ def honest(body: Body, topic_names: frozenset[Topic]) -> object:
                 error_code=0, assignment=write_assignment(given)
             )
         case _:
-            return refusal_of(body, ErrorCode.NONE)
+            return error_response(body, ErrorCode.NONE)
 
 
-class AmongLiars(RuleBasedStateMachine):
+class MemberMachine(RuleBasedStateMachine):
     @initialize(
         is_cooperative=st.booleans(), is_static=st.booleans(), enable_auto_commit=st.booleans()
     )
@@ -128,84 +135,85 @@ class AmongLiars(RuleBasedStateMachine):
         self.member = Member(self.settings, lambda: 0.5)
         self.now = Millis(0)
         self.topics: frozenset[Topic] | None = None
-        self.open: dict[RequestNumber, Body] = {}
-        self.closed: dict[RequestNumber, Body] = {}
-        self.attempt: RequestNumber | None = None
-        self.call: effects.Call | None = None
+        self.open: dict[RequestId, Body] = {}
+        self.closed: dict[RequestId, Body] = {}
+        self.attempt: RequestId | None = None
+        self.call: effects.CallListener | None = None
         self.must_tell = False
-        self.questions: dict[Question, bool] = {}
+        self.questions: dict[CallId, bool] = {}
         self.asked = 0
-        self.held: frozenset[TopicPartition] = frozenset()
-        self.standing = (Generation(-1), MemberId(""))
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.generation = (Generation(-1), MemberId(""))
         self.gone: set[tuple[Generation, MemberId]] = set()
         self.is_ended = False
 
-    # The member, and what it must keep to
+    # The member and its invariants
 
-    def feed(self, event: Event) -> None:
-        before = self.standing
-        if isinstance(event, events.CallbackReturned) and self.call is not None:
-            if self.call.change is not Change.ASSIGNED:
-                self.held -= self.call.partitions
+    def feed(self, event: MemberEvent) -> None:
+        before = self.generation
+        if isinstance(event, member_events.CallbackReturned) and self.call is not None:
+            if self.call.change is not AssignmentChange.ASSIGNED:
+                self.owned -= self.call.partitions
             self.call = None
         said = self.member.handle(event, self.now)
-        self.standing = (self.member.generation, self.member.member_id)
+        self.generation = (self.member.generation, self.member.member_id)
         for effect in said:
-            self._check(effect, event, is_new=self.standing != before)
-        if self.standing != before:
+            self._check(effect, event, is_new=self.generation != before)
+        if self.generation != before:
             self.gone.add(before)
-            self.gone.discard(self.standing)
+            self.gone.discard(self.generation)
         if self.member.state not in (MemberState.JOINING, MemberState.SYNCING):
             self.attempt = None
-        assert self.member.held == self.held, "held partitions change only through calls"
+        assert self.member.owned == self.owned, "owned partitions change only through calls"
 
-    def _check(self, effect: Effect, event: Event, *, is_new: bool) -> None:
-        assert not self.is_ended or isinstance(effect, effects.Committed | effects.CommittedTold)
+    def _check(self, effect: MemberEffect, event: MemberEvent, *, is_new: bool) -> None:
+        assert not self.is_ended or isinstance(
+            effect, effects.CommitCompleted | effects.CommittedFetched
+        )
         match effect:
-            case effects.Send():
+            case effects.SendRequest():
                 self._check_send(effect, event, is_new=is_new)
-            case effects.Call():
+            case effects.CallListener():
                 assert self.call is None, "one call at a time"
                 self.call = effect
-                if effect.change is Change.ASSIGNED:
-                    assert not effect.partitions & self.held
-                    self.held |= effect.partitions
+                if effect.change is AssignmentChange.ASSIGNED:
+                    assert not effect.partitions & self.owned
+                    self.owned |= effect.partitions
                 else:
                     assert effect.partitions
-                    assert effect.partitions <= self.held
-            case effects.TellPositions():
+                    assert effect.partitions <= self.owned
+            case effects.RequestPositions():
                 assert self.settings.enable_auto_commit
-                assert effect.leaving <= self.held
+                assert effect.revoking <= self.owned
                 self.must_tell = True
-            case effects.Committed() | effects.CommittedTold():
-                assert self.questions.pop(effect.question), "each question has one answer"
-            case effects.Told():
+            case effects.CommitCompleted() | effects.CommittedFetched():
+                assert self.questions.pop(effect.call_id), "each call_id has one answer"
+            case effects.RebalanceCompleted():
                 told = effect.rebalance
-                assert told.began_at <= told.ended_at == self.now
-                spans = [told.join_ms, told.sync_ms, told.callback_ms, told.waited_ms]
+                assert told.started_at <= told.ended_at == self.now
+                spans = [told.join_ms, told.sync_ms, told.listener_ms, told.poll_wait_ms]
                 assert min(spans) >= 0
-                assert sum(spans) <= told.ended_at - told.began_at
-                assert told.ending is not Ending.STABLE or told.generation >= 0
-            case effects.Ended():
+                assert sum(spans) <= told.ended_at - told.started_at
+                assert told.result is not ConsumerRebalanceResult.STABLE or told.generation >= 0
+            case effects.MemberClosed():
                 self.is_ended = True
             case _:
                 pass
 
-    def _check_send(self, send: effects.Send, event: Event, *, is_new: bool) -> None:
-        assert send.number not in self.open | self.closed
-        self.open[send.number] = send.body
+    def _check_send(self, send: effects.SendRequest, event: MemberEvent, *, is_new: bool) -> None:
+        assert send.request_id not in self.open | self.closed
+        self.open[send.request_id] = send.body
         match send.body:
             case k11_join_group.JoinGroupRequest() | k14_sync_group.SyncGroupRequest():
-                number = getattr(event, "number", None)
-                is_free = self.attempt is None or self.attempt == number or is_new
+                request_id = getattr(event, "request_id", None)
+                is_free = self.attempt is None or self.attempt == request_id or is_new
                 assert is_free, "one join or sync at a time"
-                self.attempt = send.number
+                self.attempt = send.request_id
             case k12_heartbeat.HeartbeatRequest():
                 assert (send.body.generation_id, send.body.member_id) not in self.gone
             case k08_offset_commit.OffsetCommitRequest():
-                generation = send.body.generation_id_or_member_epoch
-                standing = (generation, send.body.member_id)
-                assert standing == (-1, "") or standing not in self.gone
+                identity = (send.body.generation_id_or_member_epoch, send.body.member_id)
+                assert identity == (-1, "") or identity not in self.gone
             case _:
                 pass
 
@@ -216,76 +224,76 @@ class AmongLiars(RuleBasedStateMachine):
             is_joining = self.member.state in (MemberState.PREPARING, MemberState.JOINING)
             assert self.member.deadline() is not None or (is_joining and self.open)
 
-    # The program
+    # Application
 
     @rule(wanted=topics)
     def subscribe(self, wanted: frozenset[Topic]) -> None:
         self.topics = wanted
-        self.feed(events.Subscribed(topics=wanted))
+        self.feed(member_events.Subscribed(topics=wanted))
 
     @rule()
     def unsubscribe(self) -> None:
         self.topics = None
-        self.feed(events.Unsubscribed())
+        self.feed(member_events.Unsubscribed())
 
     @rule()
     def poll(self) -> None:
-        self.feed(events.Polled())
+        self.feed(member_events.Polled())
 
     @precondition(lambda self: self.call is not None)
     @rule()
     def return_from_listener(self) -> None:
-        self.feed(events.CallbackReturned())
+        self.feed(member_events.CallbackReturned())
 
     @precondition(lambda self: self.must_tell)
     @rule(told=positions)
-    def tell_positions(self, told: Mapping[TopicPartition, Position]) -> None:
+    def tell_positions(self, told: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         self.must_tell = False
         moved = {at: each for at, each in told.items() if each.offset >= 0}
-        self.feed(events.PositionsTold(positions=moved))
+        self.feed(member_events.PositionsReported(positions=moved))
 
     @rule(told=positions)
-    def commit(self, told: Mapping[TopicPartition, Position]) -> None:
-        self.feed(events.CommitAsked(question=self._ask(), positions=told))
+    def commit(self, told: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self.feed(member_events.CommitRequested(call_id=self._ask(), positions=told))
 
     @rule(asked=partitions)
     def ask_what_is_committed(self, asked: frozenset[TopicPartition]) -> None:
-        self.feed(events.CommittedAsked(question=self._ask(), partitions=asked))
+        self.feed(member_events.CommittedRequested(call_id=self._ask(), partitions=asked))
 
-    def _ask(self) -> Question:
+    def _ask(self) -> CallId:
         self.asked += 1
-        self.questions[Question(self.asked)] = True
-        return Question(self.asked)
+        self.questions[CallId(self.asked)] = True
+        return CallId(self.asked)
 
     @precondition(lambda self: self.questions)
     @rule(data=st.data())
     def withdraw(self, data: st.DataObject) -> None:
-        question = data.draw(st.sampled_from(sorted(self.questions)))
-        del self.questions[question]
-        self.feed(events.Withdrawn(question=question))
+        call_id = data.draw(st.sampled_from(sorted(self.questions)))
+        del self.questions[call_id]
+        self.feed(member_events.CallCancelled(call_id=call_id))
 
     @rule()
     def ask_to_rejoin(self) -> None:
-        self.feed(events.RejoinAsked(reason="on a whim"))
+        self.feed(member_events.RejoinRequested(reason="on a whim"))
 
     @rule(counts=st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 3)))
     def see(self, counts: Mapping[str, int]) -> None:
         seen = {Topic(topic): count for topic, count in counts.items()}
-        self.feed(events.TopicsSeen(partitions=seen))
+        self.feed(member_events.TopicsUpdated(partitions=seen))
 
-    # The liars
+    # Brokers
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def tell_the_truth(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.open)))
-        self._answer(number, honest(self.open[number], self.topics or frozenset()))
+        self._answer(number, correct_response(self.open[number], self.topics or frozenset()))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), error=errors, member_id=member_ids)
     def refuse(self, data: st.DataObject, error: ErrorCode, member_id: MemberId) -> None:
         number = data.draw(st.sampled_from(sorted(self.open)))
-        self._answer(number, refusal_of(self.open[number], error, member_id))
+        self._answer(number, error_response(self.open[number], error, member_id))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
@@ -308,25 +316,25 @@ class AmongLiars(RuleBasedStateMachine):
             case k10_find_coordinator.FindCoordinatorRequest():
                 return k10_find_coordinator.FindCoordinatorResponse(coordinators=())
             case _:
-                return refusal_of(asked, 9_999)
+                return error_response(asked, 9_999)
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), loss=st.sampled_from(Loss))
-    def lose(self, data: st.DataObject, loss: Loss) -> None:
+    @rule(data=st.data(), failure=st.sampled_from(RequestFailure))
+    def lose(self, data: st.DataObject, failure: RequestFailure) -> None:
         number = data.draw(st.sampled_from(sorted(self.open)))
         self.closed[number] = self.open.pop(number)
-        self.feed(events.Unanswered(number=number, loss=loss))
+        self.feed(member_events.RequestFailed(request_id=number, failure=failure))
 
     @precondition(lambda self: self.closed)
     @rule(data=st.data())
     def say_it_again(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.closed)))
-        body = honest(self.closed[number], self.topics or frozenset())
-        self.feed(events.Answered(number=number, body=body))
+        body = correct_response(self.closed[number], self.topics or frozenset())
+        self.feed(member_events.ResponseReceived(request_id=number, body=body))
 
-    def _answer(self, number: RequestNumber, body: object) -> None:
+    def _answer(self, number: RequestId, body: object) -> None:
         self.closed[number] = self.open.pop(number)
-        self.feed(events.Answered(number=number, body=body))
+        self.feed(member_events.ResponseReceived(request_id=number, body=body))
 
     # Time
 
@@ -335,22 +343,22 @@ class AmongLiars(RuleBasedStateMachine):
         until = Millis(self.now + span)
         while (due := self.member.deadline()) is not None and due <= until:
             self.now = max(self.now, due)
-            self.feed(events.Woken())
+            self.feed(member_events.DeadlineReached())
             after = self.member.deadline()
             assert after is None or after > self.now, "it would never sleep again"
         self.now = until
 
-    # The end
+    # End
 
     def teardown(self) -> None:
-        """Honest people get it where it was going: into the group, and then out of it."""
+        """With correct responses the member joins the group and leaves it."""
         if not hasattr(self, "member"):
             return
         self._live_honestly()
         if self.topics is not None:
             assert self.member.state is MemberState.STABLE
-            assert self.held == {at for at in SPACE if at.topic in self.topics}
-        self.feed(events.Closed())
+            assert self.owned == {at for at in SPACE if at.topic in self.topics}
+        self.feed(member_events.CloseRequested())
         self._live_honestly()
         assert self.is_ended
         assert not self.questions
@@ -358,17 +366,19 @@ class AmongLiars(RuleBasedStateMachine):
 
     def _live_honestly(self) -> None:
         for _ in range(60):
-            self.feed(events.Polled())
+            self.feed(member_events.Polled())
             if self.must_tell:
                 self.must_tell = False
-                self.feed(events.PositionsTold(positions={}))
+                self.feed(member_events.PositionsReported(positions={}))
             if self.call is not None:
-                self.feed(events.CallbackReturned())
-            self.feed(events.TopicsSeen(partitions={Topic(topic): 2 for topic in TOPICS}))
+                self.feed(member_events.CallbackReturned())
+            self.feed(member_events.TopicsUpdated(partitions={Topic(topic): 2 for topic in TOPICS}))
             for number in sorted(self.open):
-                self._answer(number, honest(self.open[number], self.topics or frozenset()))
+                self._answer(
+                    number, correct_response(self.open[number], self.topics or frozenset())
+                )
             self.wait(200)
 
 
-TestAmongLiars = AmongLiars.TestCase
-TestAmongLiars.settings = settings(stateful_step_count=60)
+TestMemberMachine = MemberMachine.TestCase
+TestMemberMachine.settings = settings(stateful_step_count=60)

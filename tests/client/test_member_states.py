@@ -1,39 +1,44 @@
-"""Whatever state a member is in, whatever happens: it has an answer, and never fails."""
+"""A member handles every event in every state."""
 
 import pytest
 
-from kohort.client.member import events
-from kohort.client.member.events import Event, Loss, Position, Question, RequestNumber
-from kohort.client.member.machine import MemberState
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import ErrorCode, Offset, Partition, Topic
-from tests.client.tracing import Player
-from tests.client.translating import refusal_of
-from tests.coordinator.tracing import Stanza
+from kohort.client.member import member_events
+from kohort.client.member.member import MemberState
+from kohort.client.member.member_events import (
+    CallId,
+    MemberEvent,
+    OffsetAndMetadata,
+    RequestFailure,
+    RequestId,
+)
+from kohort.types import ErrorCode, Offset, Partition, Topic, TopicPartition
+from tests.client.coordinator_bridge import error_response
+from tests.client.trace_player import Player
+from tests.coordinator.trace_player import Stanza
 
 AT = TopicPartition(Topic("t1"), Partition(0))
-POSITIONS = {AT: Position(offset=Offset(5))}
+POSITIONS = {AT: OffsetAndMetadata(offset=Offset(5))}
 
-STORIES: dict[str, tuple[MemberState, list[str]]] = {
+SETUPS: dict[str, tuple[MemberState, list[str]]] = {
     "never-used": (MemberState.UNJOINED, []),
     "not-yet-polled": (MemberState.UNJOINED, ["subscribe t1"]),
-    "assigned-by-itself": (MemberState.UNJOINED, ["poll", "commit 1 t1:0=1"]),
+    "manually-assigned": (MemberState.UNJOINED, ["poll", "commit 1 t1:0=1"]),
     "failed": (
         MemberState.UNJOINED,
-        ["subscribe t1", "poll", "answer find b1", "answer join INVALID_GROUP_ID"],
+        ["subscribe t1", "poll", "response find b1", "response join INVALID_GROUP_ID"],
     ),
-    "looking-for-the-coordinator": (MemberState.PREPARING, ["subscribe t1", "poll"]),
+    "searching-the-coordinator": (MemberState.PREPARING, ["subscribe t1", "poll"]),
     "waiting-for-poll": (
         MemberState.PREPARING,
-        ["given t1:0", "advance 3s", "answer heartbeat REBALANCE_IN_PROGRESS"],
+        ["given t1:0", "advance 3s", "response heartbeat REBALANCE_IN_PROGRESS"],
     ),
-    "asking-for-positions": (
+    "requesting-positions": (
         MemberState.PREPARING,
         [
             "member auto-commit=5s",
             "given t1:0",
             "advance 3s",
-            "answer heartbeat REBALANCE_IN_PROGRESS",
+            "response heartbeat REBALANCE_IN_PROGRESS",
             "poll",
         ],
     ),
@@ -43,69 +48,73 @@ STORIES: dict[str, tuple[MemberState, list[str]]] = {
             "member auto-commit=5s",
             "given t1:0",
             "advance 3s",
-            "answer heartbeat REBALANCE_IN_PROGRESS",
+            "response heartbeat REBALANCE_IN_PROGRESS",
             "poll",
             "positions t1:0=5",
         ],
     ),
     "calling-its-listener": (
         MemberState.PREPARING,
-        ["given t1:0", "advance 3s", "answer heartbeat UNKNOWN_MEMBER_ID", "poll"],
+        ["given t1:0", "advance 3s", "response heartbeat UNKNOWN_MEMBER_ID", "poll"],
     ),
-    "waiting-to-try-again": (
+    "waiting-to-retry": (
         MemberState.PREPARING,
-        ["subscribe t1", "poll", "answer find b1", "answer join COORDINATOR_LOAD_IN_PROGRESS"],
+        ["subscribe t1", "poll", "response find b1", "response join COORDINATOR_LOAD_IN_PROGRESS"],
     ),
-    "joining": (MemberState.JOINING, ["subscribe t1", "poll", "answer find b1"]),
+    "joining": (MemberState.JOINING, ["subscribe t1", "poll", "response find b1"]),
     "following": (
         MemberState.SYNCING,
-        ["subscribe t1", "poll", "answer find b1", "answer join gen=1 member=m2 leader=m1"],
+        ["subscribe t1", "poll", "response find b1", "response join gen=1 member=m2 leader=m1"],
     ),
-    "leading-without-knowing-the-topics": (
+    "leading-without-metadata": (
         MemberState.SYNCING,
-        ["subscribe t1", "poll", "answer find b1", "answer join gen=1 member=m1 m1[t1]"],
+        ["subscribe t1", "poll", "response find b1", "response join gen=1 member=m1 m1[t1]"],
     ),
-    "about-to-tell-of-its-assignment": (
+    "before-the-assignment-listener": (
         MemberState.ASSIGNING,
         [
             "subscribe t1",
             "poll",
-            "answer find b1",
-            "answer join gen=1 member=m2 leader=m1",
-            "answer sync t1:0",
+            "response find b1",
+            "response join gen=1 member=m2 leader=m1",
+            "response sync t1:0",
         ],
     ),
     "stable": (MemberState.STABLE, ["given t1:0", "commit 1 t1:0=1", "advance 3s"]),
     "stable-without-coordinator": (
         MemberState.STABLE,
-        ["given t1:0", "advance 3s", "lose heartbeat disconnected"],
+        ["given t1:0", "advance 3s", "fail heartbeat disconnected"],
     ),
     "leaving": (MemberState.LEAVING, ["given t1:0", "close"]),
     "ended": (MemberState.ENDED, ["close"]),
 }
 
-HAPPENINGS: dict[str, Event] = {
-    "subscribed": events.Subscribed(topics=frozenset({Topic("t2")})),
-    "unsubscribed": events.Unsubscribed(),
-    "polled": events.Polled(),
-    "told-positions": events.PositionsTold(positions=POSITIONS),
-    "callback-returned": events.CallbackReturned(),
-    "commit-asked": events.CommitAsked(question=Question(8), positions=POSITIONS),
-    "committed-asked": events.CommittedAsked(question=Question(9), partitions=frozenset({AT})),
-    "withdrawn": events.Withdrawn(question=Question(1)),
-    "rejoin-asked": events.RejoinAsked(reason="on a whim"),
-    "closed": events.Closed(),
-    "answered-out-of-the-blue": events.Answered(number=RequestNumber(99), body=None),
-    "lost-out-of-the-blue": events.Unanswered(number=RequestNumber(99), loss=Loss.TIMED_OUT),
-    "topics-seen": events.TopicsSeen(partitions={Topic("t1"): 3}),
-    "woken": events.Woken(),
+EVENTS: dict[str, MemberEvent] = {
+    "subscribed": member_events.Subscribed(topics=frozenset({Topic("t2")})),
+    "unsubscribed": member_events.Unsubscribed(),
+    "polled": member_events.Polled(),
+    "positions-reported": member_events.PositionsReported(positions=POSITIONS),
+    "callback-returned": member_events.CallbackReturned(),
+    "commit-requested": member_events.CommitRequested(call_id=CallId(8), positions=POSITIONS),
+    "fetch-committed": member_events.CommittedRequested(
+        call_id=CallId(9), partitions=frozenset({AT})
+    ),
+    "cancelled": member_events.CallCancelled(call_id=CallId(1)),
+    "rejoin-requested": member_events.RejoinRequested(reason="on a whim"),
+    "close-requested": member_events.CloseRequested(),
+    "unexpected-response": member_events.ResponseReceived(request_id=RequestId(99), body=None),
+    "unexpected-failure": member_events.RequestFailed(
+        request_id=RequestId(99), failure=RequestFailure.TIMED_OUT
+    ),
+    "topics-updated": member_events.TopicsUpdated(partitions={Topic("t1"): 3}),
+    "deadline-reached": member_events.DeadlineReached(),
 }
 
-each_story = pytest.mark.parametrize("story", STORIES)
+each_setup = pytest.mark.parametrize("setup", SETUPS)
 
 
-def told(story: str) -> Player:
-    state, lines = STORIES[story]
+def player_after(setup: str) -> Player:
+    state, lines = SETUPS[setup]
     player = Player()
     for line in lines:
         player.perform(Stanza([line], []))
@@ -113,46 +122,51 @@ def told(story: str) -> Player:
     return player
 
 
-def test_there_is_a_story_for_every_state_and_a_happening_for_every_event() -> None:
-    assert {state for state, _ in STORIES.values()} == set(MemberState)
-    assert {type(event) for event in HAPPENINGS.values()} == set(Event.__args__)
+def test_every_state_and_event_is_covered() -> None:
+    assert {state for state, _ in SETUPS.values()} == set(MemberState)
+    assert {type(event) for event in EVENTS.values()} == set(MemberEvent.__args__)
 
 
-@each_story
-@pytest.mark.parametrize("happening", HAPPENINGS)
-def test_every_event_has_an_answer_in_every_state(story: str, happening: str) -> None:
-    player = told(story)
+@each_setup
+@pytest.mark.parametrize("event", EVENTS)
+def test_every_event_is_handled_in_every_state(setup: str, event: str) -> None:
+    player = player_after(setup)
 
-    player.feed(HAPPENINGS[happening])
+    player.feed(EVENTS[event])
 
     due = player.member.deadline()
-    assert due is None or due > player.now or happening != "woken"
+    assert due is None or due > player.now or event != "deadline-reached"
 
 
-@each_story
-def test_any_request_may_be_answered_or_lost_in_any_state(story: str) -> None:
-    sent = told(story).requests
+@each_setup
+def test_responses_and_failures_are_handled_in_every_state(setup: str) -> None:
+    sent = player_after(setup).requests
     for name, send in sent.items():
-        for happening in (
-            events.Answered(
-                number=send.number, body=refusal_of(send.body, ErrorCode.UNKNOWN_MEMBER_ID)
+        for event in (
+            member_events.ResponseReceived(
+                request_id=send.request_id,
+                body=error_response(send.body, ErrorCode.UNKNOWN_MEMBER_ID),
             ),
-            events.Unanswered(number=send.number, loss=Loss.DISCONNECTED),
+            member_events.RequestFailed(
+                request_id=send.request_id, failure=RequestFailure.DISCONNECTED
+            ),
         ):
-            player = told(story)
+            player = player_after(setup)
 
-            player.feed(happening)
+            player.feed(event)
 
-            assert player.requests[name].number == send.number
+            assert player.requests[name].request_id == send.request_id
 
 
-@each_story
-def test_two_events_in_a_row_have_answers_too(story: str) -> None:
-    for first in HAPPENINGS.values():
-        for second in HAPPENINGS.values():
-            player = told(story)
+@each_setup
+def test_pairs_of_events_are_handled(setup: str) -> None:
+    for first in EVENTS.values():
+        for second in EVENTS.values():
+            player = player_after(setup)
 
             player.feed(first)
             player.feed(second)
 
             player.perform(Stanza(["advance +10m"], []))
+            due = player.member.deadline()
+            assert due is None or due > player.now

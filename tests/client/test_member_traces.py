@@ -1,11 +1,11 @@
-"""Plays every story of a member: it must say what it said."""
+"""Plays every trace of a member and compares its effects."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.client.tracing import FOLDER, Player
-from tests.coordinator.tracing import read
+from tests.client.trace_player import FOLDER, Player
+from tests.coordinator.trace_player import read
 
 LINES_MAX = 110
 TRACES = sorted(FOLDER.rglob("*.trace"))
@@ -16,7 +16,7 @@ each_trace = pytest.mark.parametrize(
 
 
 @each_trace
-def test_trace_says_what_it_said(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_trace_gives_its_effects(path: Path, request: pytest.FixtureRequest) -> None:
     text = path.read_text()
 
     played = Player().play(read(text)).text
@@ -28,9 +28,9 @@ def test_trace_says_what_it_said(path: Path, request: pytest.FixtureRequest) -> 
 
 
 @each_trace
-def test_trace_is_short_and_named_by_its_sentence(path: Path) -> None:
+def test_a_trace_is_short_and_named_after_its_sentence(path: Path) -> None:
     trace = read(path.read_text())
 
-    words = "".join(letter if letter.isalnum() else " " for letter in trace.sentence.lower())
+    words = "".join(letter if letter.isalnum() else " " for letter in trace.title.lower())
     assert path.stem == "-".join(words.split())
     assert len(trace.text.splitlines()) <= LINES_MAX

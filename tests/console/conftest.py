@@ -1,4 +1,4 @@
-"""A node with its console for all tests of the room; each has topics and groups of its own."""
+"""One node and console for all tests of the package; each test has its own topics and groups."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ import pytest
 
 import kohort
 from kohort.console.server import Console
-from tests.client.clusters import SETTINGS, Cluster
-from tests.console.visiting import Visitor
+from tests.client.node_cluster import SETTINGS, Cluster
+from tests.console.http_client import HttpClient
 
 
 @pytest.fixture(scope="package")
@@ -23,5 +23,5 @@ def console(node: Cluster) -> Iterator[Console]:
 
 
 @pytest.fixture
-def visitor(console: Console) -> Visitor:
-    return Visitor(console.url)
+def client(console: Console) -> HttpClient:
+    return HttpClient(console.url)

@@ -1,4 +1,4 @@
-"""kohort console and kohort serve --console as processes: how they start, refuse and end."""
+"""kohort console and kohort serve --console as processes: start, errors and stop."""
 
 import re
 import signal
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.clusters import Cluster
-from tests.console.visiting import Visitor
-from tests.waiting import wait_until
+from tests.client.node_cluster import Cluster
+from tests.console.http_client import HttpClient
+from tests.wait import wait_until
 
 STARTS_S = 60.0
 
@@ -37,51 +37,51 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def read_until(process: subprocess.Popen[str], pattern: str) -> str:
-    """What the pattern's group matches in the first line of its output that has it."""
+    """The pattern's group in the first output line that matches."""
     assert process.stdout is not None
     for line in process.stdout:
         if found := re.search(pattern, line):
             return found[1]
-    raise AssertionError(f"it ended and never said {pattern!r}: {process.communicate()}")
+    raise AssertionError(f"the process ended without output {pattern!r}: {process.communicate()}")
 
 
-def test_it_serves_until_it_is_told_to_stop(node: Cluster) -> None:
+def test_it_serves_until_sigterm(node: Cluster) -> None:
     with running(
         "console", "--bootstrap", node.bootstrap_servers, "--listen", "127.0.0.1:0"
     ) as process:
         url = read_until(process, r"kohort console ready on (http://\S+)")
-        visitor = Visitor(url)
-        answer = visitor.get("/overview")
-        with visitor.feed("/overview") as feed:
+        client = HttpClient(url)
+        response = client.get("/overview")
+        with client.feed("/overview") as feed:
             next(feed)
 
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=STARTS_S)
 
-    assert answer.status == 200
+    assert response.status == 200
     assert process.returncode == 0
     assert errors == ""
 
 
-def test_a_node_serves_its_console_beside_it(tmp_path: Path) -> None:
+def test_serve_runs_the_console_in_the_node_process(tmp_path: Path) -> None:
     with running(
         *("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path)),
         *("--console", "127.0.0.1:0"),
     ) as process:
         address = read_until(process, r"kohort ready on (\S+)")
-        visitor = Visitor(read_until(process, r"kohort console ready on (http://\S+)"))
-        told = visitor.json("/overview")
+        client = HttpClient(read_until(process, r"kohort console ready on (http://\S+)"))
+        data = client.json("/overview")
 
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=STARTS_S)
 
-    assert told["cluster"] == address
+    assert data["cluster"] == address
     assert process.returncode == 0
     assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("verb", ["console", "serve"])
-def test_a_busy_port_is_told_in_one_sentence(node: Cluster, verb: str, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(node: Cluster, verb: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = (
@@ -95,14 +95,14 @@ def test_a_busy_port_is_told_in_one_sentence(node: Cluster, verb: str, tmp_path:
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_cluster_that_is_not_there_is_told_in_one_sentence() -> None:
+def test_an_unreachable_cluster_is_reported() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{unused.getsockname()[1]}"
         ended = run("console", "--bootstrap", where, "--listen", "127.0.0.1:0")
 
     assert ended.returncode == 1
-    assert ended.stderr == f"kohort: no broker can be reached: {where}: Connection refused\n"
+    assert ended.stderr == f"kohort: no broker answered at {where} (Connection refused)\n"
 
 
 @pytest.mark.parametrize(
@@ -110,35 +110,35 @@ def test_a_cluster_that_is_not_there_is_told_in_one_sentence() -> None:
     [
         ["console", "--listen", "nonsense"],
         ["console", "--listen", "127.0.0.1:99999"],
-        ["console", "--bootstrap", "nonsense"],
+        ["console", "--bootstrap", "nonsense", "--listen", "127.0.0.1:0"],
         ["console", "--forensics", "/no/such/directory"],
         ["console", "--command-config", "/no/such/file"],
         ["serve", "--console", "nonsense"],
     ],
 )
-def test_a_wrong_option_is_told_and_nothing_starts(arguments: list[str]) -> None:
+def test_an_invalid_option_is_reported(arguments: list[str]) -> None:
     ended = run(*arguments)
 
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
 
 
-def test_a_console_outlives_its_cluster_and_finds_it_again(tmp_path: Path) -> None:
+def test_a_console_survives_a_restart_of_the_cluster(tmp_path: Path) -> None:
     with running("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path)) as first:
         address = read_until(first, r"kohort ready on (\S+)")
         with running("console", "--bootstrap", address, "--listen", "127.0.0.1:0") as process:
-            visitor = Visitor(read_until(process, r"ready on (http://\S+)"))
+            client = HttpClient(read_until(process, r"ready on (http://\S+)"))
             first.kill()
             first.wait()
 
-            visitor.wait_json("/overview", lambda told: not told["health"]["is_reachable"])
-            page = visitor.get("/overview")
-            asked = visitor.get("/topics")
+            client.wait_json("/overview", lambda data: not data["health"]["is_reachable"])
+            page = client.get("/overview")
+            topics = client.get("/topics")
             with running("serve", "--listen", address, "--data", str(tmp_path)) as second:
                 read_until(second, r"kohort ready on (\S+)")
 
-                visitor.wait_json("/overview", lambda told: told["health"]["is_reachable"])
-                wait_until(lambda: visitor.get("/topics").status == 200, STARTS_S, "topics")
+                client.wait_json("/overview", lambda data: data["health"]["is_reachable"])
+                wait_until(lambda: client.get("/topics").status == 200, STARTS_S, "topics")
 
-    assert "The cluster does not answer" in page.text
-    assert asked.status == 503
+    assert "Cluster unreachable" in page.text
+    assert topics.status == 503

@@ -1,6 +1,6 @@
-"""The brokers that keep the contract: Kohort in this process, Kohort beside it, Apache Kafka.
+"""The brokers under contract: Kohort in this process, Kohort as a subprocess, and Apache Kafka.
 
-Each is started when it is first asked for, and then shared by everything that runs.
+Each one starts when a test first asks for it, and all tests of the session share it.
 """
 
 import threading
@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import kohort
-from tests.apache.cluster import Kafka
+from tests.apache.shared import shared_kafka
 from tests.apache.unavailable import Unavailable, skip
 from tests.contract.cluster import Cluster
-from tests.node.serving import Served
+from tests.node.served_node import ServedNode
 
 IN_PROCESS = "Kohort in process"
 SERVED = "Kohort served"
@@ -27,27 +27,24 @@ KOHORT_SETTINGS = {
     "log.retention.check.interval.ms": 200,
 }
 
-APACHE_SETTINGS = {"offsets.retention.check.interval.ms": 200}
-"""Beside those that every Apache Kafka has here."""
-
 
 class Brokers:
-    """Those that were asked for, until all are stopped."""
+    """The brokers that tests have asked for, until all are stopped."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._stack = ExitStack()
         self._started: dict[str, Cluster] = {}
-        self._missing: dict[str, Unavailable] = {}
+        self._unavailable: dict[str, Unavailable] = {}
         self._locks = {name: threading.Lock() for name in BROKERS}
 
     def get(self, name: str) -> Cluster:
-        """Skips where it cannot be had."""
+        """Skips the test if the broker is unavailable."""
         with self._locks[name]:
-            if name not in self._started and name not in self._missing:
+            if name not in self._started and name not in self._unavailable:
                 self._start(name)
-        if name in self._missing:
-            skip(self._missing[name])
+        if name in self._unavailable:
+            skip(self._unavailable[name])
         return self._started[name]
 
     def stop(self) -> None:
@@ -59,10 +56,10 @@ class Brokers:
         try:
             bootstrap_servers = self._stack.enter_context(_STARTS[name](folder))
         except Unavailable as reason:
-            self._missing[name] = reason
+            self._unavailable[name] = reason
             return
         cluster = Cluster(name=name, bootstrap_servers=bootstrap_servers)
-        cluster.wait()
+        cluster.wait_for_coordinator()
         self._started[name] = cluster
 
 
@@ -74,17 +71,17 @@ def _in_process(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
-    with Served(folder, KOHORT_SETTINGS) as served:
+    with ServedNode(folder, KOHORT_SETTINGS) as served:
         yield served.bootstrap_servers
         served.terminate()
-        # It keeps everything of a thousand topics before it goes.
+        # It closes the logs of a thousand topics.
         assert served.wait(120) == 0
-        assert "Traceback" not in served.journal
+        assert "Traceback" not in served.log
 
 
 @contextmanager
 def _apache(folder: Path) -> Iterator[str]:
-    with Kafka(folder, APACHE_SETTINGS) as kafka:
+    with shared_kafka(folder) as kafka:
         yield kafka.bootstrap_servers
 
 

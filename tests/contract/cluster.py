@@ -1,7 +1,7 @@
-"""A broker as the contract's tests use it, whoever made it: asked by bare requests.
+"""A broker under test, Kohort or Apache Kafka, used by raw requests.
 
-What a test needs around the behaviour it is about comes from here, so that a client's own producer
-or administration is only used where it is what the test is about.
+Tests set up and inspect brokers with this module, so that they use a client library's producer or
+admin client only where they test it.
 """
 
 import itertools
@@ -71,16 +71,16 @@ from kohort.wire.batch import (
     encode,
     split,
 )
-from tests.contract.clients.library import Place, Standing, Written
-from tests.node.calling import Caller
-from tests.waiting import wait_until
+from tests.contract.clients.client_library import CommittedOffset, ProducerRecord, TopicAndPartition
+from tests.node.raw_client import RawClient
+from tests.wait import wait_until
 
 _NUMBERS = itertools.count()
 
 _ANY_PRODUCER = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=Millis(60_000))
 
 _RUN = f"{os.getpid()}-{time.time_ns() % 10**9}"
-"""A broker may be older than this run of the tests."""
+"""Unique per process: a broker may outlive one test run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +93,17 @@ class Cluster:
         host, _, port = self.bootstrap_servers.rpartition(":")
         return Address(host=host, port=int(port))
 
-    def call(self) -> Caller:
-        """A connection for requests of one's own."""
-        return Caller(self.address)
+    def call(self) -> RawClient:
+        """A connection for raw requests."""
+        return RawClient(self.address)
 
-    def wait(self) -> None:
-        """Until groups can be had: Apache Kafka makes their topic when it is first asked."""
-        asked = FindCoordinatorRequest(key_type=0, coordinator_keys=("any",))
+    def wait_for_coordinator(self) -> None:
+        """Apache Kafka creates the offsets topic on the first request."""
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=("any",))
 
         def has_coordinator() -> bool:
             with self.call() as caller:
-                (found,) = caller.ask(asked, 4).coordinators
+                (found,) = caller.ask(request, 4).coordinators
             return found.error_code == 0
 
         wait_until(has_coordinator, 60, "a coordinator")
@@ -113,7 +113,7 @@ class Cluster:
             answer = caller.ask(ApiVersionsRequest(), 0)
         return api_key in {each.api_key for each in answer.api_keys}
 
-    # Names of a test's own: brokers are shared.
+    # Unique names, because tests share brokers.
 
     def name_topic(self, stem: str = "topic") -> str:
         return f"{stem}-{_RUN}-{next(_NUMBERS)}"
@@ -129,7 +129,7 @@ class Cluster:
         settings: Mapping[str, object] | None = None,
         name: str | None = None,
         *,
-        is_welcome_twice: bool = False,
+        exists_ok: bool = False,
     ) -> str:
         topic = name or self.name_topic()
         configs = [
@@ -144,7 +144,7 @@ class Cluster:
         )
         with self.call() as caller:
             (result,) = caller.ask(CreateTopicsRequest(topics=(asked,)), 7).topics
-        is_there = result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and is_welcome_twice
+        is_there = result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and exists_ok
         assert result.error_code == 0 or is_there, result
         self.wait_for_topic(topic, partitions)
         return topic
@@ -158,7 +158,7 @@ class Cluster:
         self.wait_for_topic(topic, partitions)
 
     def new_producer_id(self) -> int:
-        """Apache Kafka has none to give in its first moments."""
+        """Apache Kafka has no producer ids in the first moments after its start."""
 
         def find_id() -> list[int]:
             with self.call() as caller:
@@ -171,14 +171,14 @@ class Cluster:
     def fill(
         self,
         topic: str,
-        records: Sequence[Written],
+        records: Sequence[ProducerRecord],
         codec: Codec = Codec.NONE,
         *,
         producer_id: int = -1,
         sequence: int = -1,
     ) -> list[int]:
-        """One batch for each partition; the offsets of the records, as they are given."""
-        by_partition: dict[int, list[Written]] = {}
+        """Append one batch per partition; returns the offset of every record."""
+        by_partition: dict[int, list[ProducerRecord]] = {}
         for record in records:
             by_partition.setdefault(record.partition, []).append(record)
         firsts = {
@@ -191,7 +191,7 @@ class Cluster:
         return [next(counters[record.partition]) for record in records]
 
     def append(self, topic: str, partition: int, batch: bytes) -> int:
-        """The offset of a batch's first record."""
+        """Returns the offset of the first record of the batch."""
         answer = self.produce(topic, partition, batch)
         assert answer.error_code == 0, answer
         return int(answer.base_offset)
@@ -210,13 +210,13 @@ class Cluster:
         return answer
 
     def wait_for_topic(self, topic: str, partitions: int) -> None:
-        """Apache Kafka answers when a topic is decided, and serves it a moment later."""
+        """Apache Kafka responds when the topic is in its metadata log, and elects leaders later."""
 
         def is_led() -> bool:
             found = self._find_offsets(topic, range(partitions), -1)
             return all(each.error_code == 0 for each in found)
 
-        wait_until(is_led, 20, f"{topic} to be led")
+        wait_until(is_led, 20, f"a leader of {topic}")
 
     def wait_until_gone(self, topic: str) -> None:
         gone = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -225,7 +225,7 @@ class Cluster:
             (found,) = self._find_offsets(topic, (0,), -1)
             return found.error_code in gone
 
-        wait_until(is_gone, 20, f"{topic} to go")
+        wait_until(is_gone, 20, f"{topic} to be deleted")
 
     def delete_topic(self, topic: str) -> None:
         with self.call() as caller:
@@ -251,7 +251,7 @@ class Cluster:
 
     # Records
 
-    def span(self, topic: str, partition: int) -> tuple[int, int]:
+    def offset_range(self, topic: str, partition: int) -> tuple[int, int]:
         (first,) = self._find_offsets(topic, (partition,), -2)
         (last,) = self._find_offsets(topic, (partition,), -1)
         return first.offset, last.offset
@@ -274,7 +274,7 @@ class Cluster:
     def fetch(self, topic: str, partition: int) -> list[Batch]:
         """Every batch of a partition."""
         batches: list[Batch] = []
-        offset, end = self.span(topic, partition)
+        offset, end = self.offset_range(topic, partition)
         with self.call() as caller:
             while offset < end:
                 asked = FetchPartition(
@@ -292,7 +292,7 @@ class Cluster:
                 assert answer.error_code == 0, answer
                 data = answer.records or b""
                 found = [decode(data, at) for at, _ in split(data, truncated_ok=True)]
-                # A broker sends whole batches, beginning with the one that holds the offset.
+                # A broker sends whole batches, starting with the one that contains the offset.
                 batches += [each for each in found if each.header.last_offset >= offset]
                 if not found:
                     return batches
@@ -302,12 +302,12 @@ class Cluster:
     def records(self, topic: str, partition: int) -> list[Record]:
         return [record for batch in self.fetch(topic, partition) for record in batch.records]
 
-    def delete_records(self, place: Place, before: int) -> None:
+    def delete_records(self, tp: TopicAndPartition, before: int) -> None:
         asked = DeleteRecordsPartition(
-            partition_index=Partition(place.partition), offset=Offset(before)
+            partition_index=Partition(tp.partition), offset=Offset(before)
         )
         request = DeleteRecordsRequest(
-            topics=(DeleteRecordsTopic(name=Topic(place.topic), partitions=(asked,)),),
+            topics=(DeleteRecordsTopic(name=Topic(tp.topic), partitions=(asked,)),),
             timeout_ms=Millis(20_000),
         )
         with self.call() as caller:
@@ -330,13 +330,13 @@ class Cluster:
         assert answer.error_code == 0, answer
         return {each.group_id: each.group_state for each in answer.groups}
 
-    def committed(self, group: str) -> dict[Place, Standing]:
+    def committed(self, group: str) -> dict[TopicAndPartition, CommittedOffset]:
         asked = OffsetFetchRequestGroup(group_id=GroupId(group), topics=None)
         with self.call() as caller:
             (found,) = caller.ask(OffsetFetchRequest(groups=(asked,)), 8).groups
         assert found.error_code == 0, found
         return {
-            Place(topic.name, each.partition_index): Standing(
+            TopicAndPartition(topic.name, each.partition_index): CommittedOffset(
                 offset=each.committed_offset,
                 metadata=each.metadata or "",
                 leader_epoch=(
@@ -348,26 +348,30 @@ class Cluster:
         }
 
     def commit(
-        self, group: str, standings: Mapping[Place, Standing], *, lifetime_ms: int = -1
+        self,
+        group: str,
+        to_commit: Mapping[TopicAndPartition, CommittedOffset],
+        *,
+        retention_ms: int = -1,
     ) -> None:
-        """From outside of the group; a lifetime of one's own is an old client's privilege."""
+        """Commit from outside of the group. Only version 2 has a retention time per request."""
         topics = [
             OffsetCommitRequestTopic(
-                name=Topic(place.topic),
+                name=Topic(tp.topic),
                 partitions=(
                     OffsetCommitRequestPartition(
-                        partition_index=Partition(place.partition),
-                        committed_offset=Offset(standing.offset),
-                        committed_metadata=standing.metadata,
+                        partition_index=Partition(tp.partition),
+                        committed_offset=Offset(committed.offset),
+                        committed_metadata=committed.metadata,
                     ),
                 ),
             )
-            for place, standing in standings.items()
+            for tp, committed in to_commit.items()
         ]
         asked = OffsetCommitRequest(
             group_id=GroupId(group),
             member_id=MemberId(""),
-            retention_time_ms=Millis(lifetime_ms),
+            retention_time_ms=Millis(retention_ms),
             topics=tuple(topics),
         )
         with self.call() as caller:
@@ -376,7 +380,9 @@ class Cluster:
         assert errors == {0}, answer
 
 
-def _batch(records: Sequence[Written], codec: Codec, *, producer_id: int, sequence: int) -> bytes:
+def _batch(
+    records: Sequence[ProducerRecord], codec: Codec, *, producer_id: int, sequence: int
+) -> bytes:
     now = time.time_ns() // 1_000_000
     new = [
         NewRecord(

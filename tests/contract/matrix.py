@@ -1,6 +1,6 @@
-"""docs/compatibility.md: every behaviour on every broker with every library, and why some lack it.
+"""Generates docs/reference/compatibility.md: every behaviour, broker and client library.
 
-    pytest tests/contract/behaviours --matrix docs/compatibility.md
+    pytest tests/contract/behaviours --matrix docs/reference/compatibility.md
 
 writes it from what the tests have shown; with --collect-only, from what they claim to show. The two
 are the same unless a test fails.
@@ -14,11 +14,11 @@ import pytest
 
 from tests.apache.jars import VERSION
 from tests.contract.brokers import APACHE, BROKERS
-from tests.contract.claims import Claim, find_claim
-from tests.contract.clients.library import Library
+from tests.contract.clients.client_library import ClientLibrary
+from tests.contract.expected_results import Claim, find_claim
 
-BARE = "bare requests"
-"""The column of what no library lets one ask."""
+RAW = "raw requests"
+"""The column of behaviours that client libraries cannot request."""
 
 FAILED = Claim(colour="red", reason="The test fails.")
 
@@ -27,15 +27,15 @@ MARKS = {"green": "●", "grey": "○", "red": "✗"}
 HEAD = """\
 # Compatibility
 
-One contract, many brokers and clients: {rows} behaviours, each tried on three brokers with every
-client that can show it, {cells} cells in all. This page is written by
-`pytest tests/contract/behaviours --matrix docs/compatibility.md` from what those tests have shown;
-it is not edited by hand.
+One contract test suite, many brokers and clients: {rows} behaviours, each tested on three brokers
+with every applicable client, {cells} cells in all. This page is generated from the test results by
+`pytest tests/contract/behaviours --matrix docs/reference/compatibility.md`; do not edit it by hand.
 
 Each cell has three marks, for the three brokers in this order:
 {brokers}.
-● works; ○ is missing in the client, ✗ in the broker, and the number leads to the reason. What is
-missing is tried as well: when it starts to work the tests fail, until its mark is taken away.
+● works; ○ is not supported by the client; ✗ is not supported by the broker. The number links to the
+reason. Unsupported features are tested too: when one starts to work, the test fails until its
+marker is removed.
 
 The clients:
 
@@ -57,7 +57,7 @@ ORDER = (
     "topic_administration",
     "beyond",
 )
-"""The themes, each a file of tests, as they are told."""
+"""The order of the themes; each is a test file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +77,15 @@ def cell_of(item: pytest.Function) -> Cell:
     return Cell(
         theme=_first_sentence(item.module.__doc__),
         behaviour=sentence_of(item.originalname) + details,
-        column=BARE if library is None else _name_of(library),
+        column=RAW if library is None else _name_of(library),
         broker=broker,
     )
 
 
 def sentence_of(test_name: str) -> str:
-    """A test's name as the sentence it is."""
-    words = test_name.removeprefix("test_").replace("_", " ")
-    return (words[0].upper() + words[1:]).replace(" s ", "'s ")
+    """The name of a test as a sentence."""
+    arguments = test_name.removeprefix("test_").replace("_", " ")
+    return (arguments[0].upper() + arguments[1:]).replace(" s ", "'s ")
 
 
 def _first_sentence(docstring: str | None) -> str:
@@ -101,34 +101,34 @@ def _name_of(library: object) -> str:
 
 
 class Matrix:
-    """What is claimed about cells, and what was shown."""
+    """Expected and actual results of the cells."""
 
     def __init__(self, items: Sequence[pytest.Function]) -> None:
         in_order = sorted(items, key=lambda item: ORDER.index(item.path.stem.removeprefix("test_")))
         self._claims = {cell_of(item): find_claim(item) for item in in_order}
-        self._shown: dict[Cell, Claim] = {}
+        self._results: dict[Cell, Claim] = {}
 
-    def note(self, item: pytest.Function, report: pytest.TestReport) -> None:
-        """One of the reports about a cell: of its start, its call or its end."""
+    def record(self, item: pytest.Function, report: pytest.TestReport) -> None:
+        """Record a report of a cell: of its setup, call or teardown."""
         cell = cell_of(item)
         if report.failed:
-            self._shown[cell] = FAILED
+            self._results[cell] = FAILED
         elif report.when == "call" and (report.passed or hasattr(report, "wasxfail")):
-            self._shown[cell] = self._claims[cell]
+            self._results[cell] = self._claims[cell]
 
     @property
     def missing(self) -> int:
-        """How many cells have not been shown."""
-        return len(self._claims.keys() - self._shown.keys())
+        """How many cells have no result."""
+        return len(self._claims.keys() - self._results.keys())
 
-    def page_as_claimed(self, libraries: Sequence[Library]) -> str:
+    def expected_page(self, libraries: Sequence[ClientLibrary]) -> str:
         return render(self._claims, libraries)
 
-    def page_as_shown(self, libraries: Sequence[Library]) -> str:
-        return render({cell: self._shown[cell] for cell in self._claims}, libraries)
+    def actual_page(self, libraries: Sequence[ClientLibrary]) -> str:
+        return render({cell: self._results[cell] for cell in self._claims}, libraries)
 
 
-def render(cells: Mapping[Cell, Claim], libraries: Sequence[Library]) -> str:
+def render(cells: Mapping[Cell, Claim], libraries: Sequence[ClientLibrary]) -> str:
     notes: dict[tuple[str, str], int] = {}
     themes = list(dict.fromkeys(cell.theme for cell in cells))
     tables = [_table(theme, cells, libraries, notes) for theme in themes]
@@ -148,12 +148,12 @@ def render(cells: Mapping[Cell, Claim], libraries: Sequence[Library]) -> str:
 def _table(
     theme: str,
     cells: Mapping[Cell, Claim],
-    libraries: Sequence[Library],
+    libraries: Sequence[ClientLibrary],
     notes: dict[tuple[str, str], int],
 ) -> str:
     ours = {cell: claim for cell, claim in cells.items() if cell.theme == theme}
     used = {cell.column for cell in ours}
-    columns = [name for name in (*(each.name for each in libraries), BARE) if name in used]
+    columns = [name for name in (*(each.name for each in libraries), RAW) if name in used]
     lines = [
         f"## {theme}\n",
         f"| | {' | '.join(columns)} |",

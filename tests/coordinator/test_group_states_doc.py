@@ -1,51 +1,51 @@
-"""The page about group states is what the tables say, and the tables leave no word unexplained."""
+"""docs/reference/group-states.md is up to date, and its source tables are complete."""
 
 import re
 import subprocess
 import sys
 
-from kohort.coordinator.docs import group_states_markdown
-from kohort.coordinator.notes import (
+from kohort.coordinator.events import (
     DEPARTURES,
-    ENDINGS,
     JOIN_ENDS,
+    REBALANCE_RESULTS,
     TRIGGERS,
     Departure,
-    Ending,
     JoinEnd,
+    RebalanceResult,
     Trigger,
 )
-from kohort.coordinator.outcome import WATCHES, TimerKind
-from kohort.coordinator.states import ANSWERS, LEGAL, MEANING, GroupState
+from kohort.coordinator.groups.classic.states import ACTIONS, LEGAL, MEANING, GroupState
+from kohort.coordinator.outcome import TIMER_PURPOSES, TimerKind
 from tests.tidy.repository import read
+from tools.docgen.group_states_page import group_states_markdown
 
-REFRESH = "python -m kohort.coordinator.docs > docs/group-states.md"
-
-
-def test_the_page_is_what_the_tables_say() -> None:
-    is_fresh = read("docs/group-states.md") == group_states_markdown()
-
-    assert is_fresh, f"docs/group-states.md is out of date; refresh it with: {REFRESH}"
+REFRESH = "python -m tools.docgen.group_states_page > docs/reference/group-states.md"
 
 
-def test_the_module_prints_the_page_when_it_is_run() -> None:
-    command = [sys.executable, "-m", "kohort.coordinator.docs"]
+def test_generated_page_is_up_to_date() -> None:
+    is_fresh = read("docs/reference/group-states.md") == group_states_markdown()
+
+    assert is_fresh, f"docs/reference/group-states.md is out of date; refresh it with: {REFRESH}"
+
+
+def test_running_the_module_prints_the_page() -> None:
+    command = [sys.executable, "-m", "tools.docgen.group_states_page"]
 
     printed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
 
     assert printed == group_states_markdown()
 
 
-def test_every_word_of_the_vocabulary_is_explained() -> None:
+def test_every_enum_value_has_a_meaning() -> None:
     assert list(MEANING) == list(GroupState)
-    assert list(WATCHES) == list(TimerKind)
+    assert list(TIMER_PURPOSES) == list(TimerKind)
     assert list(TRIGGERS) == list(Trigger)
     assert list(DEPARTURES) == list(Departure)
     assert list(JOIN_ENDS) == list(JoinEnd)
-    assert list(ENDINGS) == list(Ending)
+    assert list(REBALANCE_RESULTS) == list(RebalanceResult)
 
 
-def test_the_diagram_shows_every_change_but_being_given_up() -> None:
+def test_diagram_shows_every_transition_except_most_to_dead() -> None:
     drawn = re.findall(r"^    (\w+) --> (\w+): (.+)$", group_states_markdown(), re.MULTILINE)
 
     given_up = [(b, a, why) for b, row in LEGAL.items() for a, why in row.items() if a == "Dead"]
@@ -53,7 +53,7 @@ def test_the_diagram_shows_every_change_but_being_given_up() -> None:
     assert set(everything) - set(drawn) == set(given_up[1:])
 
 
-def test_the_page_has_a_row_for_every_question() -> None:
+def test_page_has_a_row_for_every_request() -> None:
     page = group_states_markdown()
 
-    assert [question for question in ANSWERS if f"\n| {question} | " not in page] == []
+    assert [question for question in ACTIONS if f"\n| {question} | " not in page] == []

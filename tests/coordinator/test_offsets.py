@@ -1,4 +1,4 @@
-"""Tables about offsets: how much may be said of one, and what happens when nothing can be kept."""
+"""Offset commits: metadata size, columnar commits, and failed appends."""
 
 from collections.abc import Callable
 
@@ -14,15 +14,15 @@ from kohort.coordinator.commands import (
     FetchOffsets,
     OffsetColumns,
     OffsetToCommit,
-    Places,
+    PartitionColumns,
     Request,
+    RequestedTopic,
     Shutdown,
     Ticket,
-    TopicPartitions,
 )
-from kohort.coordinator.notes import NotKept
+from kohort.coordinator.events import AppendFailed
 from kohort.coordinator.records import OffsetCommitted
-from kohort.coordinator.replies import CommitAnswered, Refused
+from kohort.coordinator.replies import CommitAnswered, RequestRefused
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -35,7 +35,7 @@ from kohort.types import (
     Topic,
     Uuid,
 )
-from tests.coordinator.scene import GROUP, TOPIC, Scene
+from tests.coordinator.scenario import GROUP, TOPIC, Scenario
 
 SHOWS = (
     "commit.metadata-too-large",
@@ -74,7 +74,7 @@ def end_transaction(ticket: Ticket) -> Request:
 
 
 def delete_offsets(ticket: Ticket) -> Request:
-    topics = (TopicPartitions(topic=Topic(TOPIC), partitions=(Partition(0),)),)
+    topics = (RequestedTopic(topic=Topic(TOPIC), partitions=(Partition(0),)),)
     return DeleteOffsets(ticket=ticket, group_id=GROUP, topics=topics)
 
 
@@ -98,10 +98,10 @@ def delete_groups(ticket: Ticket) -> Request:
     ids=lambda case: f"{case[:1]}x{len(case)}" if isinstance(case, str) else None,
 )
 @pytest.mark.parametrize("is_transactional", [False, True])
-def test_metadata_may_be_as_long_as_4096_units_of_java(
+def test_metadata_limit_counts_utf_16_units(
     metadata: str | None, error: ErrorCode, *, is_transactional: bool
 ) -> None:
-    asked = Scene().ask(
+    asked = Scenario().send(
         lambda ticket: (
             CommitTransactionOffsets(
                 ticket=ticket,
@@ -115,7 +115,7 @@ def test_metadata_may_be_as_long_as_4096_units_of_java(
         )
     )
 
-    (result,) = asked.told(CommitAnswered).results
+    (result,) = asked.expect(CommitAnswered).results
     assert result.error is error
     kept = [each.metadata for each in asked.outcome.records if isinstance(each, OffsetCommitted)]
     assert kept == ([metadata or ""] if error is ErrorCode.NONE else [])
@@ -124,49 +124,51 @@ def test_metadata_may_be_as_long_as_4096_units_of_java(
 @pytest.mark.parametrize("retention_ms", [None, Millis(1_000)])
 @pytest.mark.parametrize("topics", [(TOPIC, TOPIC), (TOPIC, Topic("u"))])
 @pytest.mark.parametrize("has_pending", [False, True])
-def test_offsets_told_by_columns_are_kept_as_those_told_one_by_one(
+def test_columnar_commit_equals_single_commits(
     topics: tuple[Topic, ...], retention_ms: Millis | None, *, has_pending: bool
 ) -> None:
     columns = OffsetColumns(
-        places=Places(topics, (Partition(0), Partition(1)), (Uuid(b"i" * 16), ZERO_UUID)),
+        partition_columns=PartitionColumns(
+            topics, (Partition(0), Partition(1)), (Uuid(b"i" * 16), ZERO_UUID)
+        ),
         offsets=(Offset(43), Offset(44)),
         leader_epochs=(-1, 5),
     )
 
     def kept_and_told(offsets: OffsetColumns | tuple[OffsetToCommit, ...]) -> object:
-        scene = Scene()
+        scenario = Scenario()
         if has_pending:
-            scene.ask(commit_in_transaction)
-        asked = scene.ask(
+            scenario.send(commit_in_transaction)
+        asked = scenario.send(
             lambda ticket: CommitOffsets(
                 ticket=ticket, group_id=OTHER, offsets=offsets, retention_ms=retention_ms
             )
         )
-        return scene.driver.machine.hard_state(), asked.told(CommitAnswered).results
+        return scenario.driver.coordinator.hard_state(), asked.expect(CommitAnswered).results
 
     assert kept_and_told(columns) == kept_and_told(tuple(columns))
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_many_groups_are_fetched_as_each_would_be_alone(*, is_stopped: bool) -> None:
-    scene = Scene()
-    scene.ask(commit)
-    scene.ask(commit_to_a_new_group)
+def test_fetch_of_many_groups_equals_single_fetches(*, is_stopped: bool) -> None:
+    scenario = Scenario()
+    scenario.send(commit)
+    scenario.send(commit_to_a_new_group)
     if is_stopped:
-        scene.driver.decide(Shutdown())
+        scenario.driver.decide(Shutdown())
     fetches = tuple(
         FetchOffsets(ticket=Ticket(number), group_id=group_id)
         for number, group_id in enumerate((GROUP, OTHER, GroupId("unheard of")), 100)
     )
 
-    together = scene.driver.decide(FetchManyOffsets(fetches=fetches)).replies
+    together = scenario.driver.decide(FetchManyOffsets(fetches=fetches)).replies
 
-    assert together == [reply for each in fetches for reply in scene.driver.decide(each).replies]
+    assert together == [reply for each in fetches for reply in scenario.driver.decide(each).replies]
     assert [reply.ticket for reply in together] == [100, 101, 102]
 
 
 @pytest.mark.parametrize(
-    ("log_error", "told"),
+    ("log_error", "client_error"),
     [
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -190,18 +192,18 @@ def test_many_groups_are_fetched_as_each_would_be_alone(*, is_stopped: bool) -> 
         delete_groups,
     ],
 )
-def test_what_cannot_be_kept_is_refused_in_words_clients_know_and_changes_nothing(
-    make: Callable[[Ticket], Request], log_error: ErrorCode, told: ErrorCode
+def test_failed_append_is_refused_with_a_client_error_and_changes_nothing(
+    make: Callable[[Ticket], Request], log_error: ErrorCode, client_error: ErrorCode
 ) -> None:
-    scene = Scene()
-    scene.commit({0: 42})
-    before, kept = list(scene.driver.machine.groups), list(scene.driver.records)
-    scene.driver.append_error = log_error
+    scenario = Scenario()
+    scenario.commit({0: 42})
+    before, kept = list(scenario.driver.coordinator.groups), list(scenario.driver.records)
+    scenario.driver.append_error = log_error
 
-    asked = scene.ask(make)
+    asked = scenario.send(make)
 
-    assert asked.reply == Refused(ticket=asked.ticket, error=told)
-    assert isinstance(scene.driver.notes[-1], NotKept)
-    assert scene.driver.notes[-1].error is log_error
-    assert (list(scene.driver.machine.groups), scene.driver.records) == (before, kept)
-    assert scene.committed(0) == [42]
+    assert asked.reply == RequestRefused(ticket=asked.ticket, error=client_error)
+    assert isinstance(scenario.driver.events[-1], AppendFailed)
+    assert scenario.driver.events[-1].error is log_error
+    assert (list(scenario.driver.coordinator.groups), scenario.driver.records) == (before, kept)
+    assert scenario.committed(0) == [42]

@@ -1,7 +1,7 @@
-"""Whatever clients ask, in whatever order, and whatever fails: the invariants hold after each step.
+"""The invariants hold after each step, for random requests, timers and failures.
 
-Hypothesis moves a small crowd over two groups with tight limits. A failing example is told as a
-trace: every command with everything the machine said, to be kept under the name of the behaviour.
+Hypothesis controls a few clients of two groups with tight limits. A failing example is printed as a
+trace, which can be added to the traces.
 """
 
 from dataclasses import replace
@@ -17,22 +17,22 @@ from kohort.coordinator.commands import (
     DescribeGroups,
     EndTransaction,
     FetchOffsets,
-    ForgetTopics,
-    Leaver,
+    LeavingMember,
     ListGroups,
     Request,
+    RequestedTopic,
     Shutdown,
-    TopicPartitions,
+    TopicsChanged,
 )
-from kohort.coordinator.limits import Limits
-from kohort.coordinator.machine import Coordinator
+from kohort.coordinator.config import GroupConfig
+from kohort.coordinator.coordinator import Coordinator
 from kohort.types import ErrorCode, GroupId, InstanceId, Millis, Partition, ProducerId, Topic
 from tests.coordinator import invariants
-from tests.coordinator.crowd import PROTOCOLS, Client, Crowd
+from tests.coordinator.client_crowd import PROTOCOLS, Client, Crowd
 from tests.coordinator.driver import rebuilt
-from tests.coordinator.tracing import Player
+from tests.coordinator.trace_player import Player
 
-LIMITS = Limits(
+CONFIG = GroupConfig(
     group_max_size=4,
     group_new_member_join_timeout_ms=Millis(20_000),
     offset_metadata_max_bytes=8,
@@ -54,7 +54,7 @@ def crowd_of(group_id: GroupId) -> list[Client]:
         Client("old", group_id, is_old=True, rebalance_ms=short),
         Client("s", group_id, instance_id=i1, session_ms=Millis(30_000), rebalance_ms=long),
         Client("t", group_id, instance_id=i2, rebalance_ms=none),
-        Client("twin", group_id, instance_id=i2, rebalance_ms=short, is_old=True),
+        Client("duplicate", group_id, instance_id=i2, rebalance_ms=short, is_old=True),
     ]
 
 
@@ -64,7 +64,7 @@ STATIC = range(4, ROOM)
 # The first group has most of the clients' attention, so that it gets somewhere.
 groups = st.sampled_from([G1, G1, G1, G2])
 numbers = st.sampled_from([*range(ROOM), *range(2 * ROOM)])
-anyone = st.integers(0, ROOM - 1)
+client_numbers = st.integers(0, ROOM - 1)
 protocols = st.sampled_from([*["range"] * 4, *sorted(PROTOCOLS)])
 behinds = st.sampled_from([0, 0, 1])
 """By how many generations a client is late."""
@@ -77,14 +77,14 @@ errors = st.sampled_from([ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_ENOUGH_RE
 class Coordination(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.crowd = Crowd.with_limits(LIMITS)
+        self.crowd = Crowd.with_config(CONFIG)
         self.driver = self.crowd.driver
         self.clients = [client for group_id in GROUPS for client in crowd_of(group_id)]
-        self.loaded = Coordinator(LIMITS)
-        """A second machine, told nothing but the records, through their bytes."""
+        self.loaded = Coordinator(CONFIG)
+        """A second coordinator, loaded from the encoded records."""
         self.loaded_count = 0
         self.checked_count = 0
-        self.steps_until_mended = 0
+        self.steps_until_repair = 0
 
     # Being a member
 
@@ -98,7 +98,7 @@ class Coordination(RuleBasedStateMachine):
 
     @rule(
         group_id=groups,
-        picked=st.sets(anyone, min_size=1),
+        picked=st.sets(client_numbers, min_size=1),
         offering=protocols,
         pause=st.sampled_from([0, 0, 0, 12_000]),
     )
@@ -107,9 +107,9 @@ class Coordination(RuleBasedStateMachine):
         chosen = (members[number] for number in sorted(picked))
         self.crowd.settle(*chosen, protocols=offering, leader_pauses_ms=pause)
 
-    @rule(group_id=groups, number=anyone)
+    @rule(group_id=groups, number=client_numbers)
     def gather(self, group_id: GroupId, number: int) -> None:
-        """A few neighbours settle without a quarrel, and are heard of."""
+        """Some clients settle and send heartbeats."""
         members = [client for client in self.clients if client.group_id == group_id]
         self.crowd.settle(*members[number : number + 3])
         for client in members[number : number + 3]:
@@ -145,21 +145,21 @@ class Coordination(RuleBasedStateMachine):
     def leave(self, number: int) -> None:
         self.crowd.leave(self.clients[number])
 
-    @rule(group_id=groups, picked=st.lists(anyone, min_size=2, max_size=3))
+    @rule(group_id=groups, picked=st.lists(client_numbers, min_size=2, max_size=3))
     def leave_together(self, group_id: GroupId, picked: list[int]) -> None:
         members = [client for client in self.clients if client.group_id == group_id]
         self.crowd.leave(*(members[number] for number in picked))
 
     @rule(group_id=groups, instance=st.sampled_from(["i1", "i2", "i3"]))
     def remove_instance(self, group_id: GroupId, instance: str) -> None:
-        self.crowd.remove(group_id, Leaver(instance_id=InstanceId(instance)))
+        self.crowd.remove(group_id, LeavingMember(instance_id=InstanceId(instance)))
 
     @rule(ago=st.integers(0, 15))
     def deliver_something_late(self, ago: int) -> None:
         """A retry, or a packet that took its time."""
         sent = [step.command for step in self.crowd.steps if isinstance(step.command, Request)]
         if ago < len(sent):
-            self.crowd.ask_again(sent[-1 - ago])
+            self.crowd.resend(sent[-1 - ago])
 
     # Offsets
 
@@ -178,16 +178,16 @@ class Coordination(RuleBasedStateMachine):
         self.crowd.commit_in_transaction(self.clients[number], producer_id, offset)
 
     @rule(group_id=groups, producer_id=producers, topic=topics)
-    def commit_in_transaction_as_nobody(
+    def commit_in_transaction_without_member(
         self, group_id: GroupId, producer_id: ProducerId, topic: str
     ) -> None:
         offset = self.crowd.offset(topic)
-        self.crowd.commit_in_transaction(Client("nobody", group_id), producer_id, offset)
+        self.crowd.commit_in_transaction(Client("unknown", group_id), producer_id, offset)
 
     @rule(producer_id=producers, is_commit=st.booleans())
     def end_transaction(self, producer_id: ProducerId, is_commit: bool) -> None:  # noqa: FBT001
         ticket = self.crowd.next_ticket()
-        self.crowd.ask(EndTransaction(ticket=ticket, producer_id=producer_id, is_commit=is_commit))
+        self.crowd.send(EndTransaction(ticket=ticket, producer_id=producer_id, is_commit=is_commit))
 
     @rule(group_id=groups, is_all=st.booleans())
     def fetch(self, group_id: GroupId, is_all: bool) -> None:  # noqa: FBT001
@@ -196,28 +196,28 @@ class Coordination(RuleBasedStateMachine):
         command = FetchOffsets(
             ticket=ticket, group_id=group_id, topics=topics, require_stable=is_all
         )
-        self.crowd.ask(command)
+        self.crowd.send(command)
 
     @rule(group_id=groups, topic=topics)
     def delete_offsets(self, group_id: GroupId, topic: str) -> None:
         ticket = self.crowd.next_ticket()
         topics = _partitions(topic)
-        self.crowd.ask(DeleteOffsets(ticket=ticket, group_id=group_id, topics=topics))
+        self.crowd.send(DeleteOffsets(ticket=ticket, group_id=group_id, topics=topics))
 
     @rule(topic=topics)
     def delete_topic(self, topic: str) -> None:
-        self.crowd.ask(ForgetTopics(topics=(DeletedTopic(topic=Topic(topic)),)))
+        self.crowd.send(TopicsChanged(deleted=(DeletedTopic(topic=Topic(topic)),)))
 
     # Groups
 
     @rule(group_ids=st.sampled_from([(G1,), (G2,), (G1, G2)]))
     def delete_groups(self, group_ids: tuple[GroupId, ...]) -> None:
-        self.crowd.ask(DeleteGroups(ticket=self.crowd.next_ticket(), group_ids=group_ids))
+        self.crowd.send(DeleteGroups(ticket=self.crowd.next_ticket(), group_ids=group_ids))
 
     @rule()
     def look_around(self) -> None:
-        self.crowd.ask(DescribeGroups(ticket=self.crowd.next_ticket(), group_ids=GROUPS))
-        self.crowd.ask(ListGroups(ticket=self.crowd.next_ticket()))
+        self.crowd.send(DescribeGroups(ticket=self.crowd.next_ticket(), group_ids=GROUPS))
+        self.crowd.send(ListGroups(ticket=self.crowd.next_ticket()))
 
     # Time and trouble
 
@@ -239,62 +239,62 @@ class Coordination(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([2, 4, 4]))
     def shut_down_and_start_again(self, size: int) -> None:
-        self.crowd.ask(Shutdown())
-        assert not self.crowd.open, f"nobody told {self.crowd.open} of the shutdown"
-        self.crowd.crash(replace(LIMITS, group_max_size=size))
+        self.crowd.send(Shutdown())
+        assert not self.crowd.open, f"shutdown did not answer {self.crowd.open}"
+        self.crowd.crash(replace(CONFIG, group_max_size=size))
 
     @rule(error=errors, steps=st.integers(1, 4))
     def break_the_log(self, error: ErrorCode, steps: int) -> None:
         self.crowd.break_log(error)
-        self.steps_until_mended = steps
+        self.steps_until_repair = steps
 
     # What must hold
 
     @invariant()
-    def the_log_is_mended_after_a_while(self) -> None:
-        self.steps_until_mended -= 1
-        if self.steps_until_mended == 0:
+    def appends_succeed_again_later(self) -> None:
+        self.steps_until_repair -= 1
+        if self.steps_until_repair == 0:
             self.crowd.break_log(None)
 
     @invariant()
     def everything_is_in_order(self) -> None:
-        machine, timers = self.driver.machine, self.driver.timers
+        coordinator, timers = self.driver.coordinator, self.driver.timers
         for record in self.driver.records[self.loaded_count :]:
             self.loaded.apply(invariants.through_bytes(record))
         self.loaded_count = len(self.driver.records)
-        offences = [
-            *invariants.find_group_offences(machine),
-            *invariants.idle_timers(machine, timers),
-            *invariants.missing_timers(machine, timers),
-            *invariants.lost_tickets(machine, self.crowd.open),
-            *invariants.repeated_answers(self.driver.replies),
-            *invariants.generations_gone_back(self.driver.records),
-            *invariants.broken_stories(self.driver.notes[self.crowd.life_began :]),
-            *invariants.differences(machine, self.loaded),
+        violations = [
+            *invariants.find_group_violations(coordinator),
+            *invariants.idle_timers(coordinator, timers),
+            *invariants.missing_timers(coordinator, timers),
+            *invariants.lost_tickets(coordinator, self.crowd.open),
+            *invariants.repeated_replies(self.driver.replies),
+            *invariants.decreasing_generations(self.driver.records),
+            *invariants.event_gaps(self.driver.events[self.crowd.events_at_start :]),
+            *invariants.differences(coordinator, self.loaded),
         ]
         for step in self.crowd.steps[self.checked_count :]:
             before, outcome = step.generation_before, step.outcome
-            offences += invariants.stale_answers(step.command, before, outcome)
-            offences += invariants.unled_generations(outcome)
-            offences += invariants.removed_waiters(outcome)
+            violations += invariants.stale_requests_accepted(step.command, before, outcome)
+            violations += invariants.generations_without_leader(outcome)
+            violations += invariants.removed_while_parked(outcome)
         self.checked_count = len(self.crowd.steps)
-        assert not offences, self._tell(offences)
+        assert not violations, self._tell(violations)
 
     def teardown(self) -> None:
-        machine, records = self.driver.machine, self.driver.records
-        offences = [
-            *invariants.differences(machine, rebuilt(records, LIMITS)),
-            *invariants.wrong_offsets(machine, records),
+        coordinator, records = self.driver.coordinator, self.driver.records
+        violations = [
+            *invariants.differences(coordinator, rebuilt(records, CONFIG)),
+            *invariants.wrong_offsets(coordinator, records),
         ]
-        assert not offences, self._tell(offences)
+        assert not violations, self._tell(violations)
 
-    def _tell(self, offences: list[str]) -> str:
+    def _tell(self, violations: list[str]) -> str:
         trace = self.crowd.trace("Found by a search; name it after the behaviour.")
-        return "\n".join([*offences, "", Player().play(trace).text])
+        return "\n".join([*violations, "", Player().play(trace).text])
 
 
-def _partitions(topic: str) -> tuple[TopicPartitions, ...]:
-    return (TopicPartitions(topic=Topic(topic), partitions=(Partition(0), Partition(1))),)
+def _partitions(topic: str) -> tuple[RequestedTopic, ...]:
+    return (RequestedTopic(topic=Topic(topic), partitions=(Partition(0), Partition(1))),)
 
 
 TestCoordination = Coordination.TestCase

@@ -1,4 +1,4 @@
-"""Every state answers every question as its table says, and changes only as its table allows."""
+"""Every state handles every request as its table says; only legal transitions happen."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,8 +10,16 @@ from kohort.coordinator.commands import (
     ListGroups,
     Shutdown,
 )
-from kohort.coordinator.group import Roster
-from kohort.coordinator.notes import RebalanceStarted, StateChanged
+from kohort.coordinator.events import RebalanceStarted, StateChanged
+from kohort.coordinator.groups.classic.group import ClassicGroup
+from kohort.coordinator.groups.classic.states import (
+    ACTIONS,
+    LEGAL,
+    MEANING,
+    GroupRequest,
+    GroupState,
+    StateAction,
+)
 from kohort.coordinator.outcome import Outcome, TimerKey, TimerKind
 from kohort.coordinator.replies import (
     CommitAnswered,
@@ -22,28 +30,27 @@ from kohort.coordinator.replies import (
     Joined,
     LeaveAnswered,
     OffsetsFetched,
-    Refused,
     Reply,
+    RequestRefused,
     Synced,
 )
-from kohort.coordinator.states import ANSWERS, LEGAL, MEANING, Answer, GroupState, Question
-from kohort.types import ErrorCode, Millis, Partition, ProducerEpoch, ProducerId, Topic
-from tests.coordinator.stage import (
+from kohort.types import ErrorCode, GroupId, Millis, Partition, ProducerEpoch, ProducerId, Topic
+from tests.coordinator.group_states import (
     COMPLETING,
     DEAD,
     EMPTY,
     GROUP,
     PREPARING,
+    REQUEST_CASES,
     STABLE,
-    WAYS,
-    Stage,
-    Way,
+    GroupInState,
+    RequestCase,
 )
 
 # Looking at the answer
 
 
-def find_reply(stage: Stage, outcome: Outcome) -> Reply | None:
+def find_reply(stage: GroupInState, outcome: Outcome) -> Reply | None:
     ticket = stage.last_request.ticket
     return next((reply for reply in outcome.replies if reply.ticket == ticket), None)
 
@@ -53,7 +60,7 @@ def error_of(reply: Reply | None) -> ErrorCode | None:
     match reply:
         case None:
             return None
-        case Refused():
+        case RequestRefused():
             return reply.error
         case LeaveAnswered():
             return reply.members[0].error
@@ -66,29 +73,29 @@ def error_of(reply: Reply | None) -> ErrorCode | None:
 
 
 def is_unmoved(outcome: Outcome) -> bool:
-    return not any(isinstance(note, StateChanged) for note in outcome.notes)
+    return not any(isinstance(event, StateChanged) for event in outcome.events)
 
 
-def is_accepted(stage: Stage, outcome: Outcome) -> bool:
+def is_accepted(stage: GroupInState, outcome: Outcome) -> bool:
     return error_of(find_reply(stage, outcome)) is ErrorCode.NONE and is_unmoved(outcome)
 
 
-def is_accepted_and_rearmed(stage: Stage, outcome: Outcome) -> bool:
-    member = stage.asking
+def is_accepted_and_rearmed(stage: GroupInState, outcome: Outcome) -> bool:
+    member = stage.requester
     key = TimerKey(TimerKind.SESSION, GROUP, member.member_id)
     until = stage.crowd.driver.now + member.session_ms
     return is_accepted(stage, outcome) and outcome.timers.get(key) == until
 
 
-def is_parked(stage: Stage, outcome: Outcome) -> bool:
+def is_parked(stage: GroupInState, outcome: Outcome) -> bool:
     return stage.last_request.ticket in stage.crowd.open and is_unmoved(outcome)
 
 
-def is_current(stage: Stage, outcome: Outcome) -> bool:
+def is_current(stage: GroupInState, outcome: Outcome) -> bool:
     """Answered from the present generation: with its number, its assignment or its members."""
     match find_reply(stage, outcome):
         case Joined() as joined:
-            is_present = joined.generation == stage.roster.generation == 1
+            is_present = joined.generation == stage.group.generation == 1
         case Synced() as synced:
             is_present = synced.assignment == b"share-1"
         case GroupsDescribed() as described:
@@ -102,17 +109,17 @@ def is_current(stage: Stage, outcome: Outcome) -> bool:
     return is_present and is_unmoved(outcome)
 
 
-def is_rebalancing(stage: Stage, outcome: Outcome) -> bool:
-    moves = [(n.before, n.after) for n in outcome.notes if isinstance(n, StateChanged)]
-    is_begun = any(isinstance(note, RebalanceStarted) for note in outcome.notes)
+def is_rebalancing(stage: GroupInState, outcome: Outcome) -> bool:
+    moves = [(n.before, n.after) for n in outcome.events if isinstance(n, StateChanged)]
+    is_begun = any(isinstance(event, RebalanceStarted) for event in outcome.events)
     return is_begun and moves == [(stage.state, PREPARING)]
 
 
-def is_rechecked(stage: Stage, outcome: Outcome) -> bool:
-    return is_accepted(stage, outcome) and stage.asking.member_id not in stage.roster.members
+def is_rechecked(stage: GroupInState, outcome: Outcome) -> bool:
+    return is_accepted(stage, outcome) and stage.requester.member_id not in stage.group.members
 
 
-def is_nothing(stage: Stage, outcome: Outcome) -> bool:
+def is_nothing(stage: GroupInState, outcome: Outcome) -> bool:
     match find_reply(stage, outcome):
         case OffsetsFetched(offsets=()):
             return True
@@ -122,41 +129,43 @@ def is_nothing(stage: Stage, outcome: Outcome) -> bool:
             return False
 
 
-LOOKS: Mapping[Answer, Callable[[Stage, Outcome], bool]] = {
-    Answer.ACCEPT: is_accepted,
-    Answer.ACCEPT_AND_REARM: is_accepted_and_rearmed,
-    Answer.PARK: is_parked,
-    Answer.CURRENT: is_current,
-    Answer.REBALANCE: is_rebalancing,
-    Answer.RECHECK: is_rechecked,
-    Answer.NOTHING: is_nothing,
+LOOKS: Mapping[StateAction, Callable[[GroupInState, Outcome], bool]] = {
+    StateAction.ACCEPT: is_accepted,
+    StateAction.ACCEPT_AND_REARM: is_accepted_and_rearmed,
+    StateAction.PARK: is_parked,
+    StateAction.CURRENT: is_current,
+    StateAction.REBALANCE: is_rebalancing,
+    StateAction.RECHECK: is_rechecked,
+    StateAction.NOTHING: is_nothing,
 }
 
 every_state = pytest.mark.parametrize("state", GroupState)
 
 
-def test_every_state_has_an_answer_to_every_question() -> None:
-    assert set(ANSWERS) == set(Question)
-    assert all(set(row) == set(GroupState) for row in ANSWERS.values())
+def test_table_has_every_state_and_request() -> None:
+    assert set(ACTIONS) == set(GroupRequest)
+    assert all(set(row) == set(GroupState) for row in ACTIONS.values())
 
 
-def test_every_question_is_asked_and_every_answer_is_given() -> None:
-    given = {answer for row in ANSWERS.values() for answer in row.values()}
+def test_every_request_and_action_is_tested() -> None:
+    given = {answer for row in ACTIONS.values() for answer in row.values()}
 
-    assert {way.question for way in WAYS} == set(Question)
-    assert {answer for answer in given if isinstance(answer, Answer)} == set(Answer)
-    assert {answer for way in WAYS for answer in way.comes_to} | set(LOOKS) == set(Answer)
+    assert {case.request for case in REQUEST_CASES} == set(GroupRequest)
+    assert {answer for answer in given if isinstance(answer, StateAction)} == set(StateAction)
+    assert {answer for case in REQUEST_CASES for answer in case.results} | set(LOOKS) == set(
+        StateAction
+    )
 
 
 @every_state
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.question} ({way.name})")
-def test_the_answer_is_the_one_in_the_table(state: GroupState, way: Way) -> None:
-    stage = Stage(state, way.type_)
+@pytest.mark.parametrize("case", REQUEST_CASES, ids=lambda case: f"{case.request} ({case.name})")
+def test_request_is_handled_as_in_the_table(state: GroupState, case: RequestCase) -> None:
+    stage = GroupInState(state, case.type_)
 
-    outcome = way.ask(stage)
+    outcome = case.send(stage)
 
-    answer = ANSWERS[way.question][state]
-    expected = way.comes_to.get(answer, answer) if isinstance(answer, Answer) else answer
+    answer = ACTIONS[case.request][state]
+    expected = case.results.get(answer, answer) if isinstance(answer, StateAction) else answer
     if isinstance(expected, ErrorCode):
         assert error_of(find_reply(stage, outcome)) is expected
         assert is_unmoved(outcome)
@@ -166,10 +175,10 @@ def test_the_answer_is_the_one_in_the_table(state: GroupState, way: Way) -> None
 
 
 @every_state
-def test_a_group_is_listed_with_its_state(state: GroupState) -> None:
-    stage = Stage(state)
+def test_list_groups_returns_the_state(state: GroupState) -> None:
+    stage = GroupInState(state)
 
-    outcome = stage.crowd.ask(ListGroups(ticket=stage.crowd.next_ticket()))
+    outcome = stage.crowd.send(ListGroups(ticket=stage.crowd.next_ticket()))
 
     listed = find_reply(stage, outcome)
     assert isinstance(listed, GroupsListed)
@@ -177,8 +186,8 @@ def test_a_group_is_listed_with_its_state(state: GroupState) -> None:
 
 
 @every_state
-def test_a_transaction_ends_in_every_state(state: GroupState) -> None:
-    stage = Stage(state)
+def test_transaction_can_end_in_every_state(state: GroupState) -> None:
+    stage = GroupInState(state)
     crowd, producer_id = stage.crowd, ProducerId(7)
     pending = CommitTransactionOffsets(
         ticket=crowd.next_ticket(),
@@ -188,16 +197,16 @@ def test_a_transaction_ends_in_every_state(state: GroupState) -> None:
         offsets=(crowd.offset("t3"),),
     )
 
-    crowd.ask(pending)
-    crowd.ask(EndTransaction(ticket=crowd.next_ticket(), producer_id=producer_id, is_commit=True))
+    crowd.send(pending)
+    crowd.send(EndTransaction(ticket=crowd.next_ticket(), producer_id=producer_id, is_commit=True))
 
-    book = crowd.driver.machine.groups[GROUP].offsets
+    book = crowd.driver.coordinator.groups[GROUP].offsets
     assert (book.find(Topic("t3"), Partition(0)) is not None) == (state is not DEAD)
     assert not book.pending
 
 
-def test_a_heartbeat_to_a_preparing_group_is_heard_though_it_is_refused() -> None:
-    stage = Stage(PREPARING)
+def test_refused_heartbeat_in_preparing_rebalance_restarts_the_session() -> None:
+    stage = GroupInState(PREPARING)
     member = stage.follower
 
     outcome = stage.crowd.heartbeat(member)
@@ -206,35 +215,35 @@ def test_a_heartbeat_to_a_preparing_group_is_heard_though_it_is_refused() -> Non
     assert outcome.timers == {key: stage.crowd.driver.now + member.session_ms}
 
 
-def test_a_preparing_group_goes_on_when_the_last_one_it_waits_for_leaves() -> None:
-    stage = Stage(PREPARING)
+def test_join_phase_ends_when_the_last_missing_member_leaves() -> None:
+    stage = GroupInState(PREPARING)
     stage.join(stage.leader)
     stage.join(stage.static)
 
     stage.crowd.leave(stage.follower)
 
-    assert stage.roster.state is COMPLETING
+    assert stage.group.state is COMPLETING
 
 
 # Changing
 
 
-def sync_everyone(stage: Stage) -> None:
+def sync_everyone(stage: GroupInState) -> None:
     for client in stage.members:
         stage.crowd.sync(client)
 
 
-def join_everyone(stage: Stage) -> None:
+def join_everyone(stage: GroupInState) -> None:
     for client in stage.members:
         stage.join(client)
 
 
-def stop(stage: Stage) -> None:
-    stage.crowd.ask(Shutdown())
+def stop(stage: GroupInState) -> None:
+    stage.crowd.send(Shutdown())
 
 
-PATHS: Mapping[tuple[GroupState, GroupState], Callable[[Stage], object]] = {
-    (EMPTY, PREPARING): lambda stage: stage.join(stage.newcomer),
+PATHS: Mapping[tuple[GroupState, GroupState], Callable[[GroupInState], object]] = {
+    (EMPTY, PREPARING): lambda stage: stage.join(stage.new_member),
     (PREPARING, COMPLETING): join_everyone,
     (PREPARING, EMPTY): lambda stage: stage.crowd.advance(stage.crowd.driver.now + 600_000),
     (COMPLETING, STABLE): sync_everyone,
@@ -244,7 +253,7 @@ PATHS: Mapping[tuple[GroupState, GroupState], Callable[[Stage], object]] = {
 }
 
 
-def test_every_legal_change_has_a_cause_and_a_path_here() -> None:
+def test_every_legal_transition_is_tested() -> None:
     legal = {(before, after) for before, row in LEGAL.items() for after in row}
 
     assert set(PATHS) == legal
@@ -253,14 +262,14 @@ def test_every_legal_change_has_a_cause_and_a_path_here() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), PATHS)
-def test_a_legal_change_can_be_reached(before: GroupState, after: GroupState) -> None:
-    stage = Stage(before)
-    noted = len(stage.crowd.driver.notes)
+def test_legal_transition_is_reachable(before: GroupState, after: GroupState) -> None:
+    stage = GroupInState(before)
+    noted = len(stage.crowd.driver.events)
 
     PATHS[before, after](stage)
 
-    notes = stage.crowd.driver.notes[noted:]
-    changes = [(note.before, note.after) for note in notes if isinstance(note, StateChanged)]
+    notes = stage.crowd.driver.events[noted:]
+    changes = [(event.before, event.after) for event in notes if isinstance(event, StateChanged)]
     assert (before, after) in changes
 
 
@@ -273,10 +282,10 @@ def test_a_legal_change_can_be_reached(before: GroupState, after: GroupState) ->
         if after not in LEGAL[before]
     ],
 )
-def test_an_illegal_change_is_refused(before: GroupState, after: GroupState) -> None:
-    roster = Roster(state=before)
+def test_illegal_transition_is_an_assertion_error(before: GroupState, after: GroupState) -> None:
+    group = ClassicGroup(GroupId("g"), state=before)
 
     with pytest.raises(AssertionError, match=f"{before} may not become {after}"):
-        roster.move(after, Millis(0))
+        group.move(after, Millis(0))
 
-    assert roster.state is before
+    assert group.state is before

@@ -1,15 +1,15 @@
-"""Plays every trace: it must say what it said, be the same after a crash, and forget nobody."""
+"""Plays every trace, also with a crash at every step."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kohort.coordinator.recordcodec import decode_record, encode_record
+from kohort.coordinator.record_codec import decode_record, encode_record
 from kohort.coordinator.records import OffsetCommitted, OneRecord, TransactionEnded
 from kohort.types import ZERO_UUID
 from tests.coordinator.driver import rebuilt
-from tests.coordinator.tracing import FOLDER, Player, read
+from tests.coordinator.trace_player import FOLDER, Player, read
 
 LINES_MAX = 80
 TRACES = sorted(FOLDER.rglob("*.trace"))
@@ -20,7 +20,7 @@ each_trace = pytest.mark.parametrize(
 
 
 @each_trace
-def test_trace_says_what_it_said(path: Path, request: pytest.FixtureRequest) -> None:
+def test_trace_is_reproduced(path: Path, request: pytest.FixtureRequest) -> None:
     text = path.read_text()
 
     played = Player().play(read(text)).text
@@ -32,27 +32,27 @@ def test_trace_says_what_it_said(path: Path, request: pytest.FixtureRequest) -> 
 
 
 @each_trace
-def test_trace_crashed_at_any_step_is_the_same_again(path: Path) -> None:
+def test_trace_is_reproduced_after_a_crash_at_any_step(path: Path) -> None:
     player = Player()
 
     for stanza in read(path.read_text()).stanzas:
         player.perform(stanza)
 
-        live = player.driver.machine.hard_state()
+        live = player.driver.coordinator.hard_state()
         kept = player.driver.records
         assert rebuilt(kept).hard_state() == live
         stored = rebuilt([_as_stored(record) for record in kept])
         assert rebuilt([_through_bytes(record) for record in kept]).hard_state() == (
             stored.hard_state()
         )
-    assert not player.find_forgotten()
+    assert not player.find_unanswerable()
 
 
 @each_trace
-def test_trace_is_short_and_named_by_its_sentence(path: Path) -> None:
+def test_trace_is_short_and_named_by_its_title(path: Path) -> None:
     trace = read(path.read_text())
 
-    words = "".join(letter if letter.isalnum() else " " for letter in trace.sentence.lower())
+    words = "".join(letter if letter.isalnum() else " " for letter in trace.title.lower())
     assert path.stem == "-".join(words.split())
     assert len(trace.text.splitlines()) <= LINES_MAX
 

@@ -1,4 +1,4 @@
-"""Appending: what may go in, what it becomes, and what is refused with which code."""
+"""Append: assigned offsets and timestamps, and the error codes of invalid batches."""
 
 import struct
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kohort.log.errors import RecordsRefused, Refused
-from kohort.log.partition import Appended, Made, PartitionLog
+from kohort.log.errors import InvalidRecords, RequestRejected
+from kohort.log.partition import Appended, PartitionLog, TrustedBatch
 from kohort.types import ErrorCode, Millis, Offset
 from kohort.wire.batch import (
     Codec,
@@ -21,8 +21,8 @@ from kohort.wire.batch import (
     peek,
 )
 from kohort.wire.batch_header import checksum
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     NOW,
     TOPIC,
     headers_of,
@@ -30,13 +30,13 @@ from tests.log.logs import (
     new_batch,
     new_record,
     numbered_batch,
-    opened,
+    open_log,
     read_all,
     records_of,
 )
 from tests.wire.batches import new_batches
 
-CLIENTS_BATCHES = new_batches().filter(
+CLIENT_BATCHES = new_batches().filter(
     lambda new: (
         not new.is_control
         and not new.is_transactional
@@ -46,22 +46,21 @@ CLIENTS_BATCHES = new_batches().filter(
 )
 
 
-def as_sent(new: NewBatch) -> bytes:
-    """As a producer without an id would send it."""
+def encode_without_producer(new: NewBatch) -> bytes:
     plain = NewBatch(records=new.records, codec=new.codec)
     return encode(plain)
 
 
-@given(batches=st.lists(CLIENTS_BATCHES, min_size=1, max_size=6))
+@given(batches=st.lists(CLIENT_BATCHES, min_size=1, max_size=6))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
-def test_what_goes_in_comes_out(batches: list[NewBatch]) -> None:
-    sent = [as_sent(new) for new in batches]
-    with opened(ForgetfulDisk(), {"internal.segment.bytes": "5000"}) as log:
+def test_read_returns_the_appended_records(batches: list[NewBatch]) -> None:
+    sent = [encode_without_producer(new) for new in batches]
+    with open_log(MemoryDisk(), {"internal.segment.bytes": "5000"}) as log:
         appended = [log.append(data, NOW) for data in sent]
 
         records = records_of(read_all(log))
 
-        # Both sides count their records from the batch's first.
+        # Decoded offsets are relative to the base offset 0 of a client's batch.
         expected = [
             (each.base_offset + record.offset, record.key, record.value, record.timestamp)
             for each, data in zip(appended, sent, strict=True)
@@ -70,15 +69,15 @@ def test_what_goes_in_comes_out(batches: list[NewBatch]) -> None:
         assert [(r.offset, r.key, r.value, r.timestamp) for r in records] == expected
 
 
-def made_for(log: PartitionLog, counts: list[int], size: int) -> list[Made]:
-    """Batches of this node's own, for the place behind the log's end."""
-    made, next_offset = [], log.end_offset
+def trusted_batches_for(log: PartitionLog, counts: list[int], size: int) -> list[TrustedBatch]:
+    """Batches with offsets from the log end on."""
+    batches, next_offset = [], log.end_offset
     for number, count in enumerate(counts):
         data = bytearray(numbered_batch(number, records=count, size=size))
         assign_offset(data, base_offset=next_offset, partition_leader_epoch=0)
-        made.append(Made(bytes(data), count, peek(data).max_timestamp))
+        batches.append(TrustedBatch(bytes(data), count, peek(data).max_timestamp))
         next_offset = Offset(next_offset + count)
-    return made
+    return batches
 
 
 @given(
@@ -88,7 +87,7 @@ def made_for(log: PartitionLog, counts: list[int], size: int) -> list[Made]:
     timestamp_type=st.sampled_from(["CreateTime", "LogAppendTime"]),
 )
 @settings(max_examples=40)
-def test_batches_in_one_write_leave_what_as_many_writes_would(
+def test_one_write_of_several_batches_equals_single_appends(
     runs: list[list[int]], size: int, segment_bytes: str, timestamp_type: str
 ) -> None:
     configs = {
@@ -96,18 +95,18 @@ def test_batches_in_one_write_leave_what_as_many_writes_would(
         "index.interval.bytes": "200",
         "message.timestamp.type": timestamp_type,
     }
-    disks = ForgetfulDisk(), ForgetfulDisk()
-    with opened(disks[0], configs) as together, opened(disks[1], configs) as apart:
+    disks = MemoryDisk(), MemoryDisk()
+    with open_log(disks[0], configs) as batched, open_log(disks[1], configs) as single:
         for counts in runs:
-            batches = made_for(together, counts, size)
+            batches = trusted_batches_for(batched, counts, size)
 
-            faults = together.append_made(batches, NOW)
+            errors = batched.append_trusted_batches(batches, NOW)
 
-            assert [*faults] == [None] * len(counts)
+            assert [*errors] == [None] * len(counts)
             for batch in batches:
-                apart.append_own(batch.data, NOW)
-        assert read_all(together) == read_all(apart)
-        assert together.find_latest_time() == apart.find_latest_time()
+                single.append_trusted(batch.data, NOW)
+        assert read_all(batched) == read_all(single)
+        assert batched.find_max_timestamp() == single.find_max_timestamp()
     files = [
         {name: disk.open(f"{TOPIC}-0/{name}").size() for name in disk.list(f"{TOPIC}-0")}
         for disk in disks
@@ -115,22 +114,22 @@ def test_batches_in_one_write_leave_what_as_many_writes_would(
     assert files[0] == files[1]
 
 
-def test_a_batch_that_is_too_large_keeps_only_itself_out_of_a_write(tmp_path: Path) -> None:
-    with opened(tmp_path, {"max.message.bytes": "600"}) as log:
-        small, _, last = made_for(log, [1, 1, 1], 20)
-        (large,) = made_for(log, [1], 800)
+def test_only_the_too_large_batch_of_several_is_rejected(tmp_path: Path) -> None:
+    with open_log(tmp_path, {"max.message.bytes": "600"}) as log:
+        small, _, last = trusted_batches_for(log, [1, 1, 1], 20)
+        (large,) = trusted_batches_for(log, [1], 800)
 
-        faults = log.append_made([small, large, last], NOW)
+        errors = log.append_trusted_batches([small, large, last], NOW)
 
-        first, refused, third = faults
+        first, rejected, third = errors
         assert (first, third) == (None, None)
-        assert isinstance(refused, Refused)
-        assert refused.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert isinstance(rejected, RequestRejected)
+        assert rejected.code is ErrorCode.MESSAGE_TOO_LARGE
         assert [each.base_offset for each in headers_of(read_all(log))] == [0, 1]
 
 
-def test_a_batch_gets_the_next_offset_and_the_leaders_epoch(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
+def test_append_assigns_the_next_offset_and_the_leader_epoch(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
         log.append(numbered_batch(0, records=3), NOW)
 
         appended = log.append(numbered_batch(1, records=2), NOW)
@@ -148,9 +147,9 @@ def test_a_batch_gets_the_next_offset_and_the_leaders_epoch(tmp_path: Path) -> N
         assert header.partition_leader_epoch == 0
 
 
-def test_nothing_but_offset_and_epoch_is_changed(tmp_path: Path) -> None:
+def test_append_changes_only_offset_and_leader_epoch(tmp_path: Path) -> None:
     sent = new_batch(new_record(), new_record(), codec=Codec.LZ4)
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         log.append(numbered_batch(0), NOW)
         log.append(sent, NOW)
 
@@ -160,8 +159,8 @@ def test_nothing_but_offset_and_epoch_is_changed(tmp_path: Path) -> None:
         assert kept[16:] == sent[16:]
 
 
-def test_log_append_time_replaces_the_producers_time(tmp_path: Path) -> None:
-    with opened(tmp_path, {"message.timestamp.type": "LogAppendTime"}) as log:
+def test_log_append_time_replaces_the_producer_timestamp(tmp_path: Path) -> None:
+    with open_log(tmp_path, {"message.timestamp.type": "LogAppendTime"}) as log:
         old = Millis(5)
 
         appended = log.append(new_batch(new_record(timestamp=old)), NOW)
@@ -172,29 +171,29 @@ def test_log_append_time_replaces_the_producers_time(tmp_path: Path) -> None:
         assert [record.timestamp for record in records_of(kept)] == [NOW]
 
 
-def test_a_producer_that_claims_the_time_of_appending_is_not_believed(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
-        claimed = encode(NewBatch(records=(new_record(),), log_append_time=NOW))
+def test_log_append_time_flag_from_a_producer_is_cleared(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        with_flag = encode(NewBatch(records=(new_record(),), log_append_time=NOW))
 
-        appended = log.append(claimed, Millis(NOW + 7))
+        appended = log.append(with_flag, Millis(NOW + 7))
 
         assert appended.append_ms == -1
         assert peek(read_all(log)).timestamp_type is TimestampType.CREATE_TIME
 
 
-def test_every_record_that_keeps_a_batch_out_is_told(tmp_path: Path) -> None:
-    with opened(tmp_path, {"cleanup.policy": "compact"}) as log:
+def test_all_invalid_records_are_reported(tmp_path: Path) -> None:
+    with open_log(tmp_path, {"cleanup.policy": "compact"}) as log:
         batch = new_batch(new_record(key=None), new_record(), new_record(key=None))
 
-        with pytest.raises(RecordsRefused) as refused:
+        with pytest.raises(InvalidRecords) as rejected:
             log.append(batch, NOW)
 
-        assert list(refused.value.faults) == [0, 2]
+        assert list(rejected.value.faults) == [0, 2]
 
 
-def test_our_own_batches_may_be_control_batches(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
-        log.append_own(marker_batch(3, is_commit=True), NOW)
+def test_trusted_batches_may_be_control_batches(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.append_trusted(marker_batch(3, is_commit=True), NOW)
 
         assert headers_of(read_all(log))[0].is_control
 
@@ -205,27 +204,27 @@ def change(data: bytes, layout: str, at: int, number: int) -> bytes:
     return bytes(changed)
 
 
-def reseal(data: bytes) -> bytes:
+def update_crc(data: bytes) -> bytes:
     return change(data, ">I", 17, checksum(data[21:]))
 
 
 BATCH = new_batch(new_record(), new_record())
-FAR = NOW + 3_600_001
+TOO_FAR_AHEAD = NOW + 3_600_001
 
-REFUSALS = {
-    "nothing at all": (b"", {}, ErrorCode.INVALID_RECORD),
+INVALID = {
+    "no bytes": (b"", {}, ErrorCode.INVALID_RECORD),
     "half a header": (BATCH[:40], {}, ErrorCode.INVALID_RECORD),
     "half a batch": (BATCH[:-1], {}, ErrorCode.INVALID_RECORD),
     "two batches": (BATCH + BATCH, {}, ErrorCode.INVALID_RECORD),
-    "a byte too many": (BATCH + b"x", {}, ErrorCode.INVALID_RECORD),
+    "a trailing byte": (BATCH + b"x", {}, ErrorCode.INVALID_RECORD),
     "magic 1": (change(BATCH, ">b", 16, 1), {}, ErrorCode.INVALID_RECORD),
     "a flipped bit": (BATCH[:-1] + b"\x01", {}, ErrorCode.CORRUPT_MESSAGE),
-    "damage in the record count": (change(BATCH, ">i", 57, 9), {}, ErrorCode.CORRUPT_MESSAGE),
-    "damage in the length": (change(BATCH, ">i", 8, 3), {}, ErrorCode.CORRUPT_MESSAGE),
-    "too many records": (reseal(change(BATCH, ">i", 57, 9)), {}, ErrorCode.INVALID_RECORD),
-    "fewer records": (reseal(change(BATCH, ">i", 57, 1)), {}, ErrorCode.INVALID_RECORD),
-    "no records": (reseal(change(BATCH, ">i", 57, 0)), {}, ErrorCode.INVALID_RECORD),
-    "an unknown codec": (reseal(change(BATCH, ">h", 21, 7)), {}, ErrorCode.INVALID_RECORD),
+    "a wrong record count": (change(BATCH, ">i", 57, 9), {}, ErrorCode.CORRUPT_MESSAGE),
+    "a wrong length": (change(BATCH, ">i", 8, 3), {}, ErrorCode.CORRUPT_MESSAGE),
+    "too many records": (update_crc(change(BATCH, ">i", 57, 9)), {}, ErrorCode.INVALID_RECORD),
+    "fewer records": (update_crc(change(BATCH, ">i", 57, 1)), {}, ErrorCode.INVALID_RECORD),
+    "no records": (update_crc(change(BATCH, ">i", 57, 0)), {}, ErrorCode.INVALID_RECORD),
+    "an unknown codec": (update_crc(change(BATCH, ">h", 21, 7)), {}, ErrorCode.INVALID_RECORD),
     "a base offset": (change(BATCH, ">q", 0, 5), {}, ErrorCode.INVALID_RECORD),
     "a control batch": (marker_batch(1, is_commit=True), {}, ErrorCode.INVALID_RECORD),
     "a producer without sequence": (
@@ -238,12 +237,16 @@ REFUSALS = {
         {},
         ErrorCode.INVALID_RECORD,
     ),
-    "LogAppendTime where it is not for producers to say": (
+    "LogAppendTime set by a producer": (
         encode(NewBatch(records=(new_record(),), log_append_time=NOW)),
         {"message.timestamp.type": "LogAppendTime"},
         ErrorCode.INVALID_TIMESTAMP,
     ),
-    "the far future": (new_batch(new_record(timestamp=FAR)), {}, ErrorCode.INVALID_TIMESTAMP),
+    "the far future": (
+        new_batch(new_record(timestamp=TOO_FAR_AHEAD)),
+        {},
+        ErrorCode.INVALID_TIMESTAMP,
+    ),
     "the distant past": (
         new_batch(new_record(), new_record(timestamp=NOW - 11)),
         {"message.timestamp.before.max.ms": "10"},
@@ -263,53 +266,53 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
-def test_what_a_client_got_wrong_is_refused(case: str, tmp_path: Path) -> None:
-    data, topic_settings, code = REFUSALS[case]
-    with opened(tmp_path, topic_settings) as log:
-        with pytest.raises(Refused) as refused:
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_batch_is_rejected(case: str, tmp_path: Path) -> None:
+    data, topic_settings, code = INVALID[case]
+    with open_log(tmp_path, topic_settings) as log:
+        with pytest.raises(RequestRejected) as rejected:
             log.append(data, NOW)
 
-        assert refused.value.code is code
+        assert rejected.value.code is code
         assert (log.end_offset, log.size_bytes) == (0, 0)
 
 
-ADMITTED = {
+VALID = {
     "as large as allowed": (BATCH, {"max.message.bytes": str(len(BATCH))}),
     "as large as a segment": (BATCH, {"internal.segment.bytes": str(len(BATCH))}),
-    "an hour ahead": (new_batch(new_record(timestamp=FAR - 1)), {}),
+    "an hour ahead": (new_batch(new_record(timestamp=TOO_FAR_AHEAD - 1)), {}),
     "no timestamp": (new_batch(new_record(timestamp=-1)), {}),
-    "no timestamp, and none too old": (
+    "no timestamp with a limit for old ones": (
         new_batch(new_record(timestamp=-1)),
         {"message.timestamp.before.max.ms": "10"},
     ),
     "any time under LogAppendTime": (
-        new_batch(new_record(timestamp=FAR)),
+        new_batch(new_record(timestamp=TOO_FAR_AHEAD)),
         {"message.timestamp.type": "LogAppendTime", "message.timestamp.before.max.ms": "10"},
     ),
     "a tombstone": (new_batch(new_record(value=None)), {"cleanup.policy": "compact"}),
 }
 
 
-@pytest.mark.parametrize("case", ADMITTED)
-def test_what_is_just_right_is_kept(case: str, tmp_path: Path) -> None:
-    data, topic_settings = ADMITTED[case]
-    with opened(tmp_path, topic_settings) as log:
+@pytest.mark.parametrize("case", VALID)
+def test_valid_edge_case_is_appended(case: str, tmp_path: Path) -> None:
+    data, topic_settings = VALID[case]
+    with open_log(tmp_path, topic_settings) as log:
         log.append(data, NOW)
 
         assert log.end_offset == peek(data).record_count
 
 
-def test_our_own_batches_are_held_to_the_size_as_well(tmp_path: Path) -> None:
-    with opened(tmp_path, {"max.message.bytes": "100"}) as log:
-        with pytest.raises(Refused) as refused:
-            log.append_own(numbered_batch(0, size=100), NOW)
+def test_size_of_trusted_batches_is_checked(tmp_path: Path) -> None:
+    with open_log(tmp_path, {"max.message.bytes": "100"}) as log:
+        with pytest.raises(RequestRejected) as rejected:
+            log.append_trusted(numbered_batch(0, size=100), NOW)
 
-        assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert rejected.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_records_are_given_back_as_records(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
+def test_appended_records_can_be_decoded(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
         log.append(new_batch(new_record("a", "1"), new_record("b", None)), NOW)
 
         assert records_of(read_all(log)) == [

@@ -1,4 +1,4 @@
-"""The catalog: topics come and go, settings change, and a directory is used by one alone."""
+"""The catalog: topic creation, changes and deletion, and the lock of the data directory."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from kohort.log.catalog import Catalog
-from kohort.log.catalog_file import KeptTopic
-from kohort.log.errors import DirectoryRefused, Refused, StorageError
-from kohort.log.osdisk import OsDisk
+from kohort.log.catalog_file import CatalogTopic
+from kohort.log.errors import DataDirectoryError, RequestRejected, StorageError
+from kohort.log.os_disk import OsDisk
 from kohort.types import ErrorCode, Millis, Offset, Topic, Uuid
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     NOW,
     TOPIC,
     TOPIC_ID,
@@ -22,22 +22,22 @@ from tests.log.logs import (
     get_log,
     numbered_batch,
     open_catalog,
-    opened,
+    open_log,
 )
 
 OTHER_ID = Uuid(b"o" * 16)
 
 
-def code_of(refused: pytest.ExceptionInfo[Refused]) -> ErrorCode:
-    return refused.value.code
+def code_of(rejected: pytest.ExceptionInfo[RequestRejected]) -> ErrorCode:
+    return rejected.value.code
 
 
-def test_a_topic_is_found_by_name_and_by_id() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_find_topic_by_name_and_by_id() -> None:
+    catalog = open_catalog(MemoryDisk())
 
     topic = catalog.create_topic(TOPIC, TOPIC_ID, 2, {"retention.ms": "5"}, NOW)
 
-    assert topic == KeptTopic(
+    assert topic == CatalogTopic(
         name=TOPIC, topic_id=TOPIC_ID, partition_count=2, settings={"retention.ms": "5"}
     )
     assert catalog.find_topic(TOPIC) is topic
@@ -59,19 +59,19 @@ def test_topics_and_their_settings_survive_a_restart(tmp_path: Path) -> None:
     topics = catalog.topics
     catalog.close(NOW)
 
-    catalog, recovered = Catalog.open(tmp_path, NOW, cluster_id="another")
+    catalog, repairs = Catalog.open(tmp_path, NOW, cluster_id="another")
 
     assert catalog.topics == topics
     assert catalog.cluster_id == "a-cluster"
-    assert recovered == ()
+    assert repairs == ()
     log = catalog.partition(TOPIC, 1)
     assert log is not None
     assert log.settings.max_message_bytes == 200
     catalog.close(NOW)
 
 
-def test_the_catalog_is_a_file_one_can_read(tmp_path: Path) -> None:
-    with opened(tmp_path, {"cleanup.policy": "compact"}):
+def test_catalog_file_format(tmp_path: Path) -> None:
+    with open_log(tmp_path, {"cleanup.policy": "compact"}):
         content = json.loads((tmp_path / "kohort-catalog.json").read_text())
 
     assert content.pop("cluster_id")
@@ -89,24 +89,24 @@ def test_the_catalog_is_a_file_one_can_read(tmp_path: Path) -> None:
     }
 
 
-def test_a_cluster_without_an_id_gets_one_from_its_place_and_time() -> None:
-    ids = [Catalog.open(ForgetfulDisk(), now)[0].cluster_id for now in (NOW, NOW, Millis(5))]
+def test_cluster_id_is_derived_from_directory_and_time() -> None:
+    ids = [Catalog.open(MemoryDisk(), now)[0].cluster_id for now in (NOW, NOW, Millis(5))]
 
     assert ids[0] == ids[1] != ids[2]
     assert len(ids[0]) == 22
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "x" * 250, "a\n"])
-def test_a_name_that_is_no_topics_is_refused(name: str) -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_invalid_topic_name_is_rejected(name: str) -> None:
+    catalog = open_catalog(MemoryDisk())
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as rejected:
         catalog.create_topic(Topic(name), TOPIC_ID, 1, {}, NOW)
 
-    assert code_of(refused) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert code_of(rejected) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_the_longest_name_can_be_made_and_deleted(tmp_path: Path) -> None:
+def test_topic_with_the_longest_name_can_be_created_and_deleted(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     name = Topic("x" * 249)
 
@@ -117,38 +117,38 @@ def test_the_longest_name_can_be_made_and_deleted(tmp_path: Path) -> None:
     catalog.close(NOW)
 
 
-def test_what_cannot_be_is_refused() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_invalid_topic_changes_are_rejected() -> None:
+    catalog = open_catalog(MemoryDisk())
     catalog.create_topic(TOPIC, TOPIC_ID, 2, {}, NOW)
     other = Topic("other")
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as rejected:
         catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
-    assert code_of(refused) is ErrorCode.TOPIC_ALREADY_EXISTS
-    with pytest.raises(Refused) as refused:
+    assert code_of(rejected) is ErrorCode.TOPIC_ALREADY_EXISTS
+    with pytest.raises(RequestRejected) as rejected:
         catalog.create_topic(other, OTHER_ID, 0, {}, NOW)
-    assert code_of(refused) is ErrorCode.INVALID_PARTITIONS
-    with pytest.raises(Refused) as refused:
+    assert code_of(rejected) is ErrorCode.INVALID_PARTITIONS
+    with pytest.raises(RequestRejected) as rejected:
         catalog.create_topic(other, OTHER_ID, 1, {"retention": "1"}, NOW)
-    assert code_of(refused) is ErrorCode.INVALID_CONFIG
-    with pytest.raises(Refused) as refused:
+    assert code_of(rejected) is ErrorCode.INVALID_CONFIG
+    with pytest.raises(RequestRejected) as rejected:
         catalog.add_partitions(TOPIC, 2, NOW)
-    assert code_of(refused) is ErrorCode.INVALID_PARTITIONS
-    with pytest.raises(Refused) as refused:
+    assert code_of(rejected) is ErrorCode.INVALID_PARTITIONS
+    with pytest.raises(RequestRejected) as rejected:
         catalog.alter_settings(TOPIC, {"retention.ms": "-2"})
-    assert code_of(refused) is ErrorCode.INVALID_CONFIG
+    assert code_of(rejected) is ErrorCode.INVALID_CONFIG
     for change in (
         lambda: catalog.delete_topic(other),
         lambda: catalog.add_partitions(other, 9, NOW),
         lambda: catalog.alter_settings(other, {}),
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as rejected:
             change()
-        assert code_of(refused) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert code_of(rejected) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [topic.name for topic in catalog.topics] == [TOPIC]
 
 
-def test_a_topic_grows_and_keeps_what_it_has(tmp_path: Path) -> None:
+def test_add_partitions_keeps_existing_records(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     get_log(catalog).append(numbered_batch(0), NOW)
 
@@ -163,23 +163,23 @@ def test_a_topic_grows_and_keeps_what_it_has(tmp_path: Path) -> None:
     catalog.close(NOW)
 
 
-def test_new_settings_hold_at_once_and_after_a_restart() -> None:
-    disk = ForgetfulDisk()
+def test_altered_settings_apply_immediately_and_after_a_restart() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, {"retention.ms": "5"})
 
     catalog.alter_settings(TOPIC, {"max.message.bytes": "10"})
 
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRejected):
         log.append(numbered_batch(0), NOW)
     assert log.settings.retention_ms == 7 * 24 * 60 * 60_000
     catalog.close(NOW)
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert log.settings.max_message_bytes == 10
 
 
-def test_defaults_hold_where_a_topic_has_no_setting() -> None:
-    catalog, _ = Catalog.open(ForgetfulDisk(), NOW, {"max.message.bytes": "10"})
+def test_defaults_apply_without_an_override() -> None:
+    catalog, _ = Catalog.open(MemoryDisk(), NOW, {"max.message.bytes": "10"})
     assert get_log(catalog).settings.max_message_bytes == 10
 
     catalog.alter_settings(TOPIC, {"max.message.bytes": "20"})
@@ -187,12 +187,12 @@ def test_defaults_hold_where_a_topic_has_no_setting() -> None:
     assert get_log(catalog).settings.max_message_bytes == 20
 
 
-def test_a_default_that_cannot_be_is_refused() -> None:
-    with pytest.raises(Refused):
-        Catalog.open(ForgetfulDisk(), NOW, {"max.message.size": "10"})
+def test_invalid_default_is_rejected() -> None:
+    with pytest.raises(RequestRejected):
+        Catalog.open(MemoryDisk(), NOW, {"max.message.size": "10"})
 
 
-def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
+def test_delete_topic_removes_all_files(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     log = get_log(catalog)
     log.append(numbered_batch(0, records=5), NOW)
@@ -208,11 +208,11 @@ def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
     catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
     assert (get_log(catalog).start_offset, get_log(catalog).end_offset) == (0, 0)
     catalog.close(NOW)
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         assert (log.start_offset, log.end_offset) == (0, 0)
 
 
-def test_what_is_noted_of_topics_that_are_gone_is_forgotten(tmp_path: Path) -> None:
+def test_checkpoint_entries_of_unknown_topics_are_removed(tmp_path: Path) -> None:
     open_catalog(tmp_path).close(NOW)
     checkpoint = tmp_path / "log-start-offset-checkpoint"
     checkpoint.write_text(f"0\n1\n{TOPIC} 0 500\n")
@@ -222,21 +222,21 @@ def test_what_is_noted_of_topics_that_are_gone_is_forgotten(tmp_path: Path) -> N
     assert checkpoint.read_text() == "0\n0\n"
 
 
-def test_what_a_deletion_has_left_goes_at_the_next_start(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
+def test_start_removes_directories_marked_for_deletion(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
         log.append(numbered_batch(0), NOW)
     for name in (f"gone-0.{'ab' * 16}-delete", f"gone-12.{'ab' * 16}-delete"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "00000000000000000000.log").write_bytes(b"x")
 
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         assert log.end_offset == 1
 
     assert not [name for name in file_names(tmp_path, "") if "gone" in name]
 
 
-def test_deletion_goes_on_at_the_next_start_if_the_disk_failed() -> None:
-    disk = ForgetfulDisk()
+def test_start_completes_a_topic_deletion_that_failed() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     get_log(catalog).append(numbered_batch(0), NOW)
     rename = disk.rename
@@ -246,22 +246,22 @@ def test_deletion_goes_on_at_the_next_start_if_the_disk_failed() -> None:
             raise StorageError(old, "rename", new)
         rename(old, new)
 
-    disk.rename = fail  # type: ignore[method-assign]  # a disk that fails
+    disk.rename = fail  # type: ignore[method-assign]  # inject a failure
     catalog.delete_topic(TOPIC)
     assert catalog.find_topic(TOPIC) is None
     assert f"{TOPIC}-0" in disk.list("")
     disk.kill()
-    disk.rename = rename  # type: ignore[method-assign]  # and is well again
+    disk.rename = rename  # type: ignore[method-assign]  # end of the failure
 
-    catalog, recovered = Catalog.open(disk, NOW)
+    catalog, repairs = Catalog.open(disk, NOW)
 
-    assert recovered == ()
+    assert repairs == ()
     assert catalog.topics == ()
     assert f"{TOPIC}-0" not in disk.list("")
 
 
-def test_producer_ids_are_never_given_twice() -> None:
-    disk = ForgetfulDisk()
+def test_producer_ids_are_never_reserved_twice() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     assert catalog.reserve_producer_ids(1000) == 0
     assert catalog.reserve_producer_ids(10) == 1000
@@ -271,83 +271,85 @@ def test_producer_ids_are_never_given_twice() -> None:
     assert open_catalog(disk).reserve_producer_ids(1) == 1010
 
 
-# Whose directory it is
+# Data directory
 
 
-def test_a_directory_is_made_if_it_is_missing(tmp_path: Path) -> None:
-    with opened(tmp_path / "a" / "b") as log:
+def test_missing_data_directory_is_created(tmp_path: Path) -> None:
+    with open_log(tmp_path / "a" / "b") as log:
         log.append(numbered_batch(0), NOW)
 
     assert (tmp_path / "a" / "b" / f"{TOPIC}-0").is_dir()
 
 
-def test_kafkas_own_directory_is_refused(tmp_path: Path) -> None:
+def test_kafka_data_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
 
-    with pytest.raises(DirectoryRefused, match=r"belongs to Apache Kafka: it holds meta\.prop"):
+    with pytest.raises(
+        DataDirectoryError, match=r"belongs to Apache Kafka: it contains meta\.prop"
+    ):
         open_catalog(tmp_path)
 
     assert file_names(tmp_path, "") == ["meta.properties"]
 
 
-def test_somebody_elses_directory_is_refused(tmp_path: Path) -> None:
+def test_foreign_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("Dear")
 
-    with pytest.raises(DirectoryRefused, match=r"not empty .* the first thing in it is letters"):
+    with pytest.raises(
+        DataDirectoryError, match=r"not a Kohort data directory: .* contains letters"
+    ):
         open_catalog(tmp_path)
 
     assert file_names(tmp_path, "") == ["letters.txt"]
 
 
-def test_a_fresh_file_system_is_accepted(tmp_path: Path) -> None:
+def test_new_file_system_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
 
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         assert log.end_offset == 0
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
-        ('{"format": 2, "anything": 1}', "has format 2, from a newer version; this one knows 1"),
-        ("{", "is damaged"),
-        ("{}", "is damaged"),
-        ("[]", "is damaged"),
-        ('{"format": 1, "cluster_id": "", "topics": {"t": {"topic_id": "?"}}}', "is damaged"),
+        ('{"format": 2, "anything": 1}', "has format 2, written by a newer version of Kohort"),
+        ("{", "is corrupt"),
+        ("{}", "is corrupt"),
+        ("[]", "is corrupt"),
+        ('{"format": 1, "cluster_id": "", "topics": {"t": {"topic_id": "?"}}}', "is corrupt"),
     ],
 )
-def test_a_catalog_that_cannot_be_read_is_refused(
-    content: str, complaint: str, tmp_path: Path
-) -> None:
+def test_invalid_catalog_file_is_rejected(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "kohort-catalog.json").write_text(content)
 
-    with pytest.raises(DirectoryRefused, match=complaint):
+    with pytest.raises(DataDirectoryError, match=message):
         open_catalog(tmp_path)
 
     assert (tmp_path / "kohort-catalog.json").read_text() == content
 
 
-def test_another_topics_partition_is_not_taken_over(tmp_path: Path) -> None:
-    with opened(tmp_path) as log:
+def test_partition_directory_of_another_topic_id_is_rejected(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
         log.append(numbered_batch(0), NOW)
     metadata = tmp_path / f"{TOPIC}-0" / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: b29vb29vb29vb29vb29vbw")
 
-    with pytest.raises(DirectoryRefused, match="belongs to another topic of the same name"):
+    with pytest.raises(DataDirectoryError, match="belongs to another topic of the same name"):
         open_catalog(tmp_path)
 
 
-def test_a_second_opener_is_refused_until_the_first_is_done(tmp_path: Path) -> None:
+def test_data_directory_is_locked_until_close(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
 
-    with pytest.raises(DirectoryRefused, match="is in use by another process"):
+    with pytest.raises(DataDirectoryError, match="is in use by another process"):
         open_catalog(tmp_path)
 
     catalog.close(NOW)
     open_catalog(tmp_path).close(NOW)
 
 
-def test_another_process_is_refused_as_well(tmp_path: Path) -> None:
+def test_data_directory_is_locked_for_other_processes(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path)
     code = "import sys; from kohort.log.catalog import Catalog; Catalog.open(sys.argv[1], 0)"
 
@@ -360,25 +362,23 @@ def test_another_process_is_refused_as_well(tmp_path: Path) -> None:
     catalog.close(NOW)
 
 
-def test_a_failed_start_frees_the_directory(tmp_path: Path) -> None:
+def test_failed_start_releases_the_lock(tmp_path: Path) -> None:
     (tmp_path / "kohort-catalog.json").write_text("{")
-    with pytest.raises(DirectoryRefused):
+    with pytest.raises(DataDirectoryError):
         open_catalog(tmp_path)
     (tmp_path / "kohort-catalog.json").unlink()
 
     open_catalog(tmp_path).close(NOW)
 
 
-def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_file_as_data_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(DirectoryRefused, match="cannot be used: File exists"):
+    with pytest.raises(DataDirectoryError, match="cannot be used: File exists"):
         open_catalog(tmp_path / "file")
 
 
-def test_a_directory_that_cannot_be_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_directory_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system_open = os.open
 
     def read_only(path: Path, flags: int, mode: int = 0o777) -> int:
@@ -388,12 +388,14 @@ def test_a_directory_that_cannot_be_written_is_refused(
 
     monkeypatch.setattr(os, "open", read_only)
 
-    with pytest.raises(DirectoryRefused, match=f"{tmp_path} cannot be used: Read-only file system"):
+    with pytest.raises(
+        DataDirectoryError, match=f"{tmp_path} cannot be used: Read-only file system"
+    ):
         Catalog.open(OsDisk(tmp_path), NOW)
 
 
-def test_closing_reports_a_disk_that_failed_and_claims_nothing() -> None:
-    disk = ForgetfulDisk()
+def test_failed_close_is_not_a_clean_shutdown() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     get_log(catalog).append(numbered_batch(0), NOW)
 
@@ -407,8 +409,8 @@ def test_closing_reports_a_disk_that_failed_and_claims_nothing() -> None:
     assert ".kafka_cleanshutdown" not in disk.list("")
 
 
-def test_one_partition_that_fails_does_not_keep_others_from_cleaning() -> None:
-    disk = ForgetfulDisk()
+def test_cleaning_continues_after_a_partition_failed() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     settings = {"retention.ms": "1", "internal.segment.bytes": "100"}
     catalog.create_topic(TOPIC, TOPIC_ID, 2, settings, NOW)

@@ -1,4 +1,4 @@
-"""Compaction: the last record of every key stays, at its offset; everything else goes in time."""
+"""Compaction keeps the last record of each key at its offset and removes the others."""
 
 from pathlib import Path
 from typing import Never
@@ -13,8 +13,8 @@ from kohort.log.limits import Limits
 from kohort.log.partition import PartitionLog
 from kohort.types import Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.batch import Codec
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     COMPACTED,
     NOW,
     SMALL_SEGMENTS,
@@ -27,7 +27,7 @@ from tests.log.logs import (
     new_batch,
     new_record,
     open_catalog,
-    opened,
+    open_log,
     read_all,
     records_of,
     values_of,
@@ -35,7 +35,7 @@ from tests.log.logs import (
 
 
 def fill(log: PartitionLog, rounds: int = 30, keys: int = 3, size: int = 60) -> None:
-    """The same few keys again and again."""
+    """Append several rounds of records with the same keys."""
     for number in range(rounds):
         value = f"{number}".ljust(size, ".")
         log.append(new_batch(*(new_record(f"k{key}", value) for key in range(keys))), NOW)
@@ -45,9 +45,9 @@ def offsets_of(log: PartitionLog) -> list[int]:
     return [record.offset for record in records_of(read_all(log))]
 
 
-def test_the_last_record_of_each_key_stays_at_its_offset() -> None:
-    disk = ForgetfulDisk()
-    with opened(disk, COMPACTED) as log:
+def test_last_record_of_each_key_keeps_its_offset() -> None:
+    disk = MemoryDisk()
+    with open_log(disk, COMPACTED) as log:
         fill(log)
         before = latest_of(log)
 
@@ -55,17 +55,17 @@ def test_the_last_record_of_each_key_stays_at_its_offset() -> None:
 
         assert cleaned.compacted is not None
         assert cleaned.is_done
-        sealed_to = cleaned.compacted.cleaned_to
-        kept = [each for each in records_of(read_all(log)) if each.offset < sealed_to]
+        cleaned_to = cleaned.compacted.cleaned_to
+        kept = [each for each in records_of(read_all(log)) if each.offset < cleaned_to]
         assert [(each.key, each.offset) for each in kept] == [
-            (b"k0", sealed_to - 3),
-            (b"k1", sealed_to - 2),
-            (b"k2", sealed_to - 1),
+            (b"k0", cleaned_to - 3),
+            (b"k1", cleaned_to - 2),
+            (b"k2", cleaned_to - 1),
         ]
         assert latest_of(log) == before
-        assert cleaned.compacted.records_read == sealed_to
+        assert cleaned.compacted.records_read == cleaned_to
         assert cleaned.compacted.records_kept == 3
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert latest_of(log) == before
         assert log.end_offset == 90
 
@@ -84,13 +84,13 @@ WRITES = st.lists(
 
 @given(writes=WRITES, keys_max=st.integers(1, 10))
 @settings(max_examples=40)
-def test_compaction_never_changes_what_the_last_values_are(
+def test_compaction_keeps_the_last_value_of_each_key(
     writes: list[tuple[list[tuple[str, str | None]], Codec, bool]], keys_max: int
 ) -> None:
     topic_settings = {**COMPACTED, "internal.segment.bytes": "500"}
-    disk = ForgetfulDisk()
+    disk = MemoryDisk()
     expected: dict[bytes | None, bytes] = {}
-    with opened(disk, topic_settings, Limits(compaction_keys_max=keys_max)) as log:
+    with open_log(disk, topic_settings, Limits(compaction_keys_max=keys_max)) as log:
         now = NOW
         for records, codec, cleans in writes:
             now = Millis(now + 300)
@@ -110,24 +110,24 @@ def test_compaction_never_changes_what_the_last_values_are(
         for offset in range(log.end_offset):
             data = log.read(Offset(offset), 1, at_least_one=True)
             assert headers_of(data)[0].last_offset >= offset
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert latest_of(log) == expected
         assert log.end_offset == sum(len(records) for records, _, _ in writes)
 
 
 @given(writes=WRITES)
 @settings(max_examples=25)
-def test_what_is_dropped_without_a_look_would_have_been_dropped_anyway(
+def test_fast_path_drops_the_same_batches_as_the_slow_path(
     writes: list[tuple[list[tuple[str, str | None]], Codec, bool]],
 ) -> None:
     topic_settings = {**COMPACTED, "internal.segment.bytes": "500"}
     outcomes = []
-    for marks_max in (1 << 20, 0):
+    for offsets_max in (1 << 20, 0):
         with (
             pytest.MonkeyPatch.context() as patch,
-            opened(ForgetfulDisk(), topic_settings) as log,
+            open_log(MemoryDisk(), topic_settings) as log,
         ):
-            patch.setattr(compaction, "_MARKS_MAX", marks_max)
+            patch.setattr(compaction, "_FAST_PATH_OFFSETS_MAX", offsets_max)
             reports = []
             for number, (records, codec, cleans) in enumerate(writes):
                 now = Millis(NOW + 300 * number)
@@ -140,8 +140,8 @@ def test_what_is_dropped_without_a_look_would_have_been_dropped_anyway(
     assert outcomes[0] == outcomes[1]
 
 
-def test_the_growing_segment_is_never_touched() -> None:
-    with opened(ForgetfulDisk(), {**COMPACTED, "internal.segment.bytes": "1000000"}) as log:
+def test_active_segment_is_not_compacted() -> None:
+    with open_log(MemoryDisk(), {**COMPACTED, "internal.segment.bytes": "1000000"}) as log:
         fill(log)
         before = read_all(log)
 
@@ -149,8 +149,8 @@ def test_the_growing_segment_is_never_touched() -> None:
         assert read_all(log) == before
 
 
-def test_a_batch_of_which_nothing_goes_stays_as_it_was() -> None:
-    with opened(ForgetfulDisk(), COMPACTED) as log:
+def test_batch_with_all_records_kept_is_copied_unchanged() -> None:
+    with open_log(MemoryDisk(), COMPACTED) as log:
         log.append(new_batch(new_record("only", "x" * 50), codec=Codec.GZIP), NOW)
         first = log.read(Offset(0), 1, at_least_one=True)
         fill(log)
@@ -159,8 +159,8 @@ def test_a_batch_of_which_nothing_goes_stays_as_it_was() -> None:
         assert log.read(Offset(0), 1, at_least_one=True) == first
 
 
-def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
-    with opened(ForgetfulDisk(), COMPACTED) as log:
+def test_tombstone_is_removed_at_its_delete_horizon() -> None:
+    with open_log(MemoryDisk(), COMPACTED) as log:
         log.append(new_batch(new_record("gone", "x")), NOW)
         log.append(new_batch(new_record("gone", None), new_record("kept", "y")), NOW)
         fill(log)
@@ -183,8 +183,8 @@ def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
         assert (b"kept", b"y") in values_of(log)
 
 
-def test_the_last_sequence_of_a_producer_survives_in_an_empty_batch() -> None:
-    disk = ForgetfulDisk()
+def test_empty_batch_keeps_the_last_sequence_of_a_producer() -> None:
+    disk = MemoryDisk()
 
     def send(log: PartitionLog, sequence: int) -> bool:
         batch = new_batch(
@@ -192,7 +192,7 @@ def test_the_last_sequence_of_a_producer_survives_in_an_empty_batch() -> None:
         )
         return log.append(batch, NOW).is_duplicate
 
-    with opened(disk, COMPACTED) as log:
+    with open_log(disk, COMPACTED) as log:
         for sequence in range(4):
             send(log, sequence)
         fill(log)
@@ -204,21 +204,21 @@ def test_the_last_sequence_of_a_producer_survives_in_an_empty_batch() -> None:
     for path in list(disk.list(f"{TOPIC}-0")):
         if path.endswith(".snapshot"):
             disk.remove(f"{TOPIC}-0/{path}")
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert send(log, 3)
         assert not send(log, 4)
 
 
-def test_the_last_batch_stays_though_nothing_in_it_counts() -> None:
-    """So that the offsets of the next segment follow on something."""
-    with opened(ForgetfulDisk(), COMPACTED) as log:
+def test_last_batch_of_the_range_is_kept_even_if_empty() -> None:
+    """Otherwise there would be a gap before the next segment."""
+    with open_log(MemoryDisk(), COMPACTED) as log:
         fill(log)
         transactional = new_batch(
             new_record("a", "x" * 900), producer_id=1, producer_epoch=0, is_transactional=True
         )
-        offset = log.append_own(transactional, NOW).base_offset
-        log.append_own(marker_batch(1, is_commit=False), NOW)
-        log.append_own(new_batch(new_record("b"), producer_id=1, producer_epoch=0), NOW)
+        offset = log.append_trusted(transactional, NOW).base_offset
+        log.append_trusted(marker_batch(1, is_commit=False), NOW)
+        log.append_trusted(new_batch(new_record("b"), producer_id=1, producer_epoch=0), NOW)
 
         compacted = log.clean(NOW).compacted
 
@@ -229,11 +229,11 @@ def test_the_last_batch_stays_though_nothing_in_it_counts() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "is_due"), [("0.49", True), ("0.99", False)])
-def test_compaction_waits_until_enough_is_dirty(
+def test_compaction_waits_for_the_dirty_ratio(
     ratio: str,
     is_due: bool,  # noqa: FBT001 - pytest gives parameters by name
 ) -> None:
-    catalog = open_catalog(ForgetfulDisk())
+    catalog = open_catalog(MemoryDisk())
     log = get_log(catalog, COMPACTED)
     for number in range(40):
         log.append(new_batch(new_record(f"k{number}", "v" * 100)), NOW)
@@ -246,37 +246,37 @@ def test_compaction_waits_until_enough_is_dirty(
     assert (log.clean(NOW).compacted is not None) is is_due
 
 
-def test_a_log_without_new_records_is_left_alone() -> None:
-    with opened(ForgetfulDisk(), COMPACTED) as log:
+def test_compacted_log_without_new_records_is_not_compacted_again() -> None:
+    with open_log(MemoryDisk(), COMPACTED) as log:
         fill(log)
         log.clean(NOW)
 
         assert log.clean(NOW).compacted is None
 
 
-def test_young_records_wait_for_their_lag() -> None:
-    with opened(ForgetfulDisk(), {**COMPACTED, "min.compaction.lag.ms": "500"}) as log:
+def test_compaction_waits_for_min_compaction_lag() -> None:
+    with open_log(MemoryDisk(), {**COMPACTED, "min.compaction.lag.ms": "500"}) as log:
         fill(log)
 
         assert log.clean(Millis(NOW + 499)).compacted is None
         assert log.clean(Millis(NOW + 500)).compacted is not None
 
 
-def test_overdue_records_are_compacted_however_few() -> None:
+def test_max_compaction_lag_overrides_the_dirty_ratio() -> None:
     topic_settings = {
         **COMPACTED,
         "min.cleanable.dirty.ratio": "1",
         "max.compaction.lag.ms": "500",
     }
-    with opened(ForgetfulDisk(), topic_settings) as log:
+    with open_log(MemoryDisk(), topic_settings) as log:
         fill(log)
 
         assert log.clean(Millis(NOW + 500)).compacted is None
         assert log.clean(Millis(NOW + 501)).compacted is not None
 
 
-def test_compaction_can_be_done_a_little_at_a_time() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_compaction_runs_in_steps_between_appends() -> None:
+    catalog = open_catalog(MemoryDisk())
     log = get_log(catalog, COMPACTED)
     fill(log, rounds=60)
     expected = latest_of(log)
@@ -291,8 +291,8 @@ def test_compaction_can_be_done_a_little_at_a_time() -> None:
     assert latest_of(log) == expected
 
 
-def test_while_a_round_goes_on_other_partitions_wait_a_second_to_be_looked_at() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_other_partitions_are_cleaned_once_a_second_during_a_round() -> None:
+    catalog = open_catalog(MemoryDisk())
     fill(get_log(catalog, COMPACTED), rounds=60)
     expiring = {**SMALL_SEGMENTS, "retention.ms": "1"}
     catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, expiring, NOW)
@@ -308,8 +308,8 @@ def test_while_a_round_goes_on_other_partitions_wait_a_second_to_be_looked_at() 
     assert cleaned.cleaned.segments_removed > 1
 
 
-def test_a_round_that_fails_is_not_begun_again_at_once() -> None:
-    disk = ForgetfulDisk()
+def test_failed_round_is_not_retried_immediately() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     fill(get_log(catalog, COMPACTED), rounds=60)
     assert not catalog.clean(NOW, budget_bytes=1).is_done
@@ -325,8 +325,8 @@ def test_a_round_that_fails_is_not_begun_again_at_once() -> None:
     assert cleaned.is_done
 
 
-def test_a_topic_that_is_deleted_while_it_is_compacted_keeps_no_other_from_it() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_deleting_a_topic_during_its_round_unblocks_other_topics() -> None:
+    catalog = open_catalog(MemoryDisk())
     fill(get_log(catalog, COMPACTED), rounds=60)
     catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, COMPACTED, NOW)
     visits = catalog.partition(Topic("visits"), Partition(0))
@@ -341,8 +341,8 @@ def test_a_topic_that_is_deleted_while_it_is_compacted_keeps_no_other_from_it() 
     assert catalog.clean(NOW, 1).is_done
 
 
-def test_deleting_records_gives_up_a_round_under_way() -> None:
-    disk = ForgetfulDisk()
+def test_delete_records_cancels_the_round() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, COMPACTED)
     fill(log, rounds=60)
@@ -357,24 +357,24 @@ def test_deleting_records_gives_up_a_round_under_way() -> None:
     assert latest_of(log) == expected
 
 
-def test_more_keys_than_fit_take_more_rounds() -> None:
-    with opened(ForgetfulDisk(), COMPACTED, Limits(compaction_keys_max=10)) as log:
+def test_keys_above_the_limit_take_more_rounds() -> None:
+    with open_log(MemoryDisk(), COMPACTED, Limits(compaction_keys_max=10)) as log:
         for number in range(120):
             log.append(new_batch(new_record(f"k{number % 40}", f"{number}".ljust(80))), NOW)
         expected = latest_of(log)
 
-        reached = [0]
+        positions = [0]
         while (compacted := log.clean(NOW).compacted) is not None:
-            reached.append(compacted.cleaned_to)
+            positions.append(compacted.cleaned_to)
 
-        assert len(reached) > 5
-        assert reached == sorted(set(reached))
+        assert len(positions) > 5
+        assert positions == sorted(set(positions))
         assert latest_of(log) == expected
         assert len(values_of(log)) < 60
 
 
-def test_long_keys_are_told_apart() -> None:
-    with opened(ForgetfulDisk(), {**COMPACTED, "internal.segment.bytes": "3000"}) as log:
+def test_long_keys_are_distinguished() -> None:
+    with open_log(MemoryDisk(), {**COMPACTED, "internal.segment.bytes": "3000"}) as log:
         for number in range(40):
             log.append(new_batch(new_record("k" * 200 + f"{number % 4}", f"{number}")), NOW)
         expected = latest_of(log)
@@ -384,8 +384,8 @@ def test_long_keys_are_told_apart() -> None:
         assert len(expected) == 4
 
 
-def test_small_segments_are_joined(tmp_path: Path) -> None:
-    with opened(tmp_path, COMPACTED) as log:
+def test_small_segments_are_merged(tmp_path: Path) -> None:
+    with open_log(tmp_path, COMPACTED) as log:
         fill(log, rounds=60)
         before = len(file_names(tmp_path / f"{TOPIC}-0"))
         log.clean(NOW)
@@ -397,12 +397,12 @@ def test_small_segments_are_joined(tmp_path: Path) -> None:
 
 
 def test_aborted_records_do_not_supersede_others() -> None:
-    """The marker outlives the records it condemns, and goes like a tombstone after that."""
-    disk = ForgetfulDisk()
-    with opened(disk, COMPACTED) as log:
+    """The abort marker is kept until its records are removed, and then like a tombstone."""
+    disk = MemoryDisk()
+    with open_log(disk, COMPACTED) as log:
         log.append(new_batch(new_record("a", "committed")), NOW)
         for is_commit, value in ((False, "aborted"), (True, "also committed")):
-            log.append_own(
+            log.append_trusted(
                 new_batch(
                     new_record("a" if not is_commit else "b", value),
                     producer_id=1,
@@ -411,7 +411,7 @@ def test_aborted_records_do_not_supersede_others() -> None:
                 ),
                 NOW,
             )
-            log.append_own(marker_batch(1, is_commit=is_commit), NOW)
+            log.append_trusted(marker_batch(1, is_commit=is_commit), NOW)
         fill(log)
 
         log.clean(NOW)
@@ -433,10 +433,10 @@ def test_aborted_records_do_not_supersede_others() -> None:
 
 
 def test_compaction_stops_before_an_open_transaction() -> None:
-    with opened(ForgetfulDisk(), COMPACTED) as log:
+    with open_log(MemoryDisk(), COMPACTED) as log:
         fill(log, rounds=10)
         open_at = log.end_offset
-        log.append_own(
+        log.append_trusted(
             new_batch(new_record("t"), producer_id=1, producer_epoch=0, is_transactional=True), NOW
         )
         fill(log, rounds=30)
@@ -447,15 +447,15 @@ def test_compaction_stops_before_an_open_transaction() -> None:
         assert compacted.cleaned_to <= open_at
 
 
-def test_damage_is_reported_and_not_sealed_anew(tmp_path: Path) -> None:
-    with opened(tmp_path, COMPACTED) as log:
+def test_corrupt_batch_cancels_the_round(tmp_path: Path) -> None:
+    with open_log(tmp_path, COMPACTED) as log:
         fill(log)
     segment = tmp_path / f"{TOPIC}-0" / f"{0:020d}.log"
     data = bytearray(segment.read_bytes())
     data[-1] ^= 1
     segment.write_bytes(data)
 
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         cleaned = log.clean(NOW)
 
         assert cleaned.compacted is None
@@ -465,9 +465,9 @@ def test_damage_is_reported_and_not_sealed_anew(tmp_path: Path) -> None:
     assert not list(segment.parent.glob("*.cleaned"))
 
 
-def test_compact_and_delete_do_both() -> None:
+def test_cleanup_policy_compact_and_delete() -> None:
     topic_settings = {**COMPACTED, "cleanup.policy": "compact,delete", "retention.ms": "1000"}
-    with opened(ForgetfulDisk(), topic_settings) as log:
+    with open_log(MemoryDisk(), topic_settings) as log:
         fill(log)
         assert log.clean(NOW).compacted is not None
 
@@ -475,8 +475,8 @@ def test_compact_and_delete_do_both() -> None:
         assert values_of(log) == []
 
 
-def test_how_far_the_log_is_compact_is_kept_in_kafkas_checkpoint(tmp_path: Path) -> None:
-    with opened(tmp_path, COMPACTED) as log:
+def test_cleaner_offset_checkpoint_is_written(tmp_path: Path) -> None:
+    with open_log(tmp_path, COMPACTED) as log:
         fill(log)
         compacted = log.clean(NOW).compacted
 

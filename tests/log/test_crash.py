@@ -1,7 +1,7 @@
-"""Crashes at every step: of compaction, of creating, growing and deleting topics, of rolling.
+"""Crashes at every disk change of compaction, roll, retention and topic changes.
 
-Each story is told once to count its changes to the disk, then once for every one of them with a
-crash just before it, and again with all that was not synced forgotten.
+Each scenario is repeated with a crash before its first disk change, before its second, and so on
+until it completes. Crash types differ in how much unsynced data survives.
 """
 
 import copy
@@ -13,8 +13,8 @@ import pytest
 from kohort.log.catalog import Catalog
 from kohort.log.partition import PartitionLog
 from kohort.types import Millis, Offset, Topic, Uuid
-from tests.log.disks import Crash, CrashingDisk, ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import Crash, CrashingDisk, MemoryDisk
+from tests.log.log_setup import (
     COMPACTED,
     NOW,
     SMALL_SEGMENTS,
@@ -30,24 +30,26 @@ from tests.log.logs import (
     read_all,
 )
 
-Story = Callable[[Catalog], None]
-Check = Callable[[Catalog, ForgetfulDisk], None]
+Scenario = Callable[[Catalog], None]
+Check = Callable[[Catalog, MemoryDisk], None]
 
-# By what is left of that which was not synced: all of it, nothing, or any part.
-KILLED, POWER_OFF = "killed", "power off"
-every_way_to_die = pytest.mark.parametrize("death", [KILLED, POWER_OFF, 1, 2, 3])
-Death = str | int
+# All unsynced data survives, none, or with a number as random seed, a random part.
+PROCESS_KILLED, POWER_OFF = "killed", "power off"
+every_crash_type = pytest.mark.parametrize("crash_type", [PROCESS_KILLED, POWER_OFF, 1, 2, 3])
+CrashType = str | int
 
 
-def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, death: Death) -> int:
-    """How many crashes there were; after each of them the check must hold, and hold again."""
+def crash_at_every_change(
+    prepared: MemoryDisk, scenario: Scenario, check: Check, crash_type: CrashType
+) -> int:
+    """Check the log twice after each crash. Returns the number of crashes."""
     crash_at = 0
     while True:
         disk = copy.deepcopy(prepared)
         try:
-            story(open_catalog(CrashingDisk(disk, crash_at)))
+            scenario(open_catalog(CrashingDisk(disk, crash_at)))
         except Crash:
-            die(disk, death)
+            crash(disk, crash_type)
         else:
             return crash_at
         for _ in range(2):
@@ -57,15 +59,15 @@ def crash_everywhere(prepared: ForgetfulDisk, story: Story, check: Check, death:
         crash_at += 1
 
 
-def die(disk: ForgetfulDisk, death: Death) -> None:
-    if death == KILLED:
+def crash(disk: MemoryDisk, crash_type: CrashType) -> None:
+    if crash_type == PROCESS_KILLED:
         disk.kill()
     else:
-        disk.power_off(death if isinstance(death, int) else None)
+        disk.power_off(crash_type if isinstance(crash_type, int) else None)
 
 
-def check_segments(disk: ForgetfulDisk, directory: str) -> None:
-    """No two of them hold the same offsets."""
+def check_segments(disk: MemoryDisk, directory: str) -> None:
+    """The offset ranges of the segments do not overlap."""
     names = sorted(name for name in disk.list(directory) if name.endswith(".log"))
     end = 0
     for name in names:
@@ -76,33 +78,33 @@ def check_segments(disk: ForgetfulDisk, directory: str) -> None:
 
 
 def sync(log: PartitionLog) -> None:
-    for each in log.take_unsynced():
+    for each in log.take_pending_syncs():
         each.sync()
 
 
-@every_way_to_die
-def test_a_crash_during_compaction_loses_nothing(death: Death) -> None:
-    disk = ForgetfulDisk()
+@every_crash_type
+def test_crash_during_compaction_loses_no_records(crash_type: CrashType) -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, {**COMPACTED, "internal.segment.bytes": "400"})
     transactional = new_batch(
         new_record("t", "aborted"), producer_id=1, producer_epoch=0, is_transactional=True
     )
     log.append(new_batch(new_record("t", "committed")), NOW)
-    log.append_own(transactional, NOW)
-    log.append_own(marker_batch(1, is_commit=False), NOW)
+    log.append_trusted(transactional, NOW)
+    log.append_trusted(marker_batch(1, is_commit=False), NOW)
     for number in range(14):
         log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(80))), NOW)
     aborted = log.aborted_transactions(Offset(0), log.end_offset)
     expected = {key: text for key, text in latest_of(log).items() if key != b"t"}
-    # From now on several of the segments fit into one.
+    # Larger segments, so that compaction merges several into one.
     catalog.alter_settings(TOPIC, COMPACTED)
     catalog.close(NOW)
 
-    def story(catalog: Catalog) -> None:
+    def scenario(catalog: Catalog) -> None:
         assert get_log(catalog).clean(NOW).compacted is not None
 
-    def check(catalog: Catalog, disk: ForgetfulDisk) -> None:
+    def check(catalog: Catalog, disk: MemoryDisk) -> None:
         log = get_log(catalog)
         check_segments(disk, f"{TOPIC}-0")
         found = latest_of(log)
@@ -113,18 +115,18 @@ def test_a_crash_during_compaction_loses_nothing(death: Death) -> None:
         ends = [header.next_offset for header in headers_of(read_all(log))]
         assert ends == sorted(set(ends))
 
-    assert crash_everywhere(disk, story, check, death) > 40
+    assert crash_at_every_change(disk, scenario, check, crash_type) > 40
 
 
-@every_way_to_die
-def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(death: Death) -> None:
-    disk = ForgetfulDisk()
+@every_crash_type
+def test_crash_during_append_and_roll_keeps_synced_records(crash_type: CrashType) -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     get_log(catalog, SMALL_SEGMENTS)
     catalog.close(NOW)
     synced = [0]
 
-    def story(catalog: Catalog) -> None:
+    def scenario(catalog: Catalog) -> None:
         log = get_log(catalog)
         synced[:] = [0]
         for number in range(20):
@@ -138,13 +140,13 @@ def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(death: Death) -
                 NOW,
             )
             if number % 3 == 2:
-                for each in catalog.take_unsynced():
+                for each in catalog.take_pending_syncs():
                     each.sync()
                 synced[:] = [log.end_offset]
             if number % 8 == 7:
                 catalog.clean(NOW)
 
-    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+    def check(catalog: Catalog, _: MemoryDisk) -> None:
         log = get_log(catalog)
         assert log.end_offset >= synced[0]
         offsets = [header.base_offset for header in headers_of(read_all(log))]
@@ -158,28 +160,28 @@ def test_a_crash_while_writing_and_rolling_keeps_what_was_synced(death: Death) -
             )
             assert log.append(last, NOW).is_duplicate
 
-    assert crash_everywhere(disk, story, check, death) > 40
+    assert crash_at_every_change(disk, scenario, check, crash_type) > 40
 
 
-@every_way_to_die
-def test_a_crash_during_retention_leaves_no_hole(death: Death) -> None:
-    disk = ForgetfulDisk()
+@every_crash_type
+def test_crash_during_retention_leaves_no_gap(crash_type: CrashType) -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, {**SMALL_SEGMENTS, "retention.ms": "1000"})
     for number in range(40):
         log.append(numbered_batch(number), NOW)
     catalog.close(NOW)
 
-    def story(catalog: Catalog) -> None:
+    def scenario(catalog: Catalog) -> None:
         assert get_log(catalog).clean(Millis(NOW + 1250)).segments_removed > 1
 
-    def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+    def check(catalog: Catalog, _: MemoryDisk) -> None:
         log = get_log(catalog)
         headers = headers_of(read_all(log))
         assert [header.base_offset for header in headers] == [*range(log.start_offset, 40)]
         assert log.end_offset == 40
 
-    assert crash_everywhere(disk, story, check, death) > 3
+    assert crash_at_every_change(disk, scenario, check, crash_type) > 3
 
 
 OTHER = Topic("other")
@@ -187,7 +189,7 @@ FIRST_ID = Uuid(b"o" * 16)
 SECOND_ID = Uuid(b"p" * 16)
 NOTHING = (None, 0)
 
-# The id and the number of partitions there may be after so many steps of the story were told.
+# The possible topic ids and partition counts, by the number of completed steps.
 POSSIBLE = (
     (NOTHING, (FIRST_ID, 2)),
     ((FIRST_ID, 2), (FIRST_ID, 3)),
@@ -196,50 +198,50 @@ POSSIBLE = (
 )
 
 
-@every_way_to_die
-def test_a_topic_is_made_and_deleted_altogether_or_not_at_all(death: Death) -> None:
-    disk = ForgetfulDisk()
+@every_crash_type
+def test_topic_changes_are_atomic(crash_type: CrashType) -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog)
     log.append(numbered_batch(0), NOW)
     catalog.close(NOW)
-    said: list[str] = []
+    completed: list[str] = []
 
-    def story(catalog: Catalog) -> None:
-        said.clear()
+    def scenario(catalog: Catalog) -> None:
+        completed.clear()
         catalog.create_topic(OTHER, FIRST_ID, 2, {}, NOW)
-        said.append("created")
+        completed.append("created")
         other = catalog.partition(OTHER, 1)
         assert other is not None
         other.append(numbered_batch(0, records=9), NOW)
         sync(other)
         other.delete_before(Offset(5))
         catalog.add_partitions(OTHER, 3, NOW)
-        said.append("grown")
+        completed.append("grown")
         catalog.delete_topic(OTHER)
-        said.append("deleted")
+        completed.append("deleted")
         catalog.create_topic(OTHER, SECOND_ID, 2, {}, NOW)
-        said.append("created again")
+        completed.append("created again")
 
-    def check(catalog: Catalog, disk: ForgetfulDisk) -> None:
+    def check(catalog: Catalog, disk: MemoryDisk) -> None:
         assert get_log(catalog).end_offset == 1
         topic = catalog.find_topic(OTHER)
         count = topic.partition_count if topic else 0
         directories = [name for name in disk.list("") if name.startswith(OTHER)]
         assert directories == [f"{OTHER}-{each}" for each in range(count)]
-        assert (topic.topic_id if topic else None, count) in POSSIBLE[len(said)]
+        assert (topic.topic_id if topic else None, count) in POSSIBLE[len(completed)]
         if topic is not None and topic.topic_id == SECOND_ID:
             other = catalog.partition(OTHER, 1)
             assert other is not None
             assert (other.start_offset, other.end_offset) == (0, 0)
 
-    assert crash_everywhere(disk, story, check, death) > 30
+    assert crash_at_every_change(disk, scenario, check, crash_type) > 30
 
 
-@every_way_to_die
-def test_a_crash_while_opening_after_a_crash_is_just_another_one(death: Death) -> None:
-    """Compaction is cut short in the middle of its swap; then recovery is, at every step."""
-    disk = ForgetfulDisk()
+@every_crash_type
+def test_crash_during_recovery(crash_type: CrashType) -> None:
+    """A crash interrupts the segment replacement of compaction, then recovery at every step."""
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, COMPACTED)
     for number in range(24):
@@ -255,14 +257,14 @@ def test_a_crash_while_opening_after_a_crash_is_just_another_one(death: Death) -
             get_log(open_catalog(CrashingDisk(interrupted, crash_at))).clean(NOW)
         interrupted.kill()
 
-        def check(catalog: Catalog, _: ForgetfulDisk) -> None:
+        def check(catalog: Catalog, _: MemoryDisk) -> None:
             assert latest_of(get_log(catalog)) == expected
 
-        crash_everywhere(interrupted, lambda _: None, check, death)
+        crash_at_every_change(interrupted, lambda _: None, check, crash_type)
 
 
-def test_a_directory_nobody_knows_is_put_aside_with_its_records() -> None:
-    disk = ForgetfulDisk()
+def test_unknown_partition_directory_is_renamed_to_stray() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     get_log(catalog).append(numbered_batch(0), NOW)
     catalog.close(NOW)
@@ -271,9 +273,9 @@ def test_a_directory_nobody_knows_is_put_aside_with_its_records() -> None:
     file = disk.create(f"lost-7/{0:020d}.log")
     file.append(b"records")
 
-    catalog, recovered = Catalog.open(disk, NOW)
+    catalog, repairs = Catalog.open(disk, NOW)
 
-    assert [each.path for each in recovered] == ["lost-7"]
+    assert [each.path for each in repairs] == ["lost-7"]
     assert get_log(catalog).end_offset == 1
     names = disk.list("")
     assert "lost-7" not in names

@@ -1,4 +1,4 @@
-"""A full disk: what does not fit is refused, what is there stays, and room makes it go on."""
+"""A full disk: operations fail without damage, and succeed when there is space again."""
 
 import errno
 import os
@@ -9,11 +9,11 @@ import pytest
 from kohort.log.catalog import Catalog
 from kohort.log.errors import StorageError
 from kohort.log.index import OFFSET_ENTRY, Index
-from kohort.log.osdisk import OsDisk, OsFile
-from kohort.log.partition import Made
+from kohort.log.os_disk import OsDisk, OsFile
+from kohort.log.partition import TrustedBatch
 from kohort.types import ErrorCode, Offset, Uuid
-from tests.log.disks import ForgetfulDisk, FullDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import FullDisk, MemoryDisk
+from tests.log.log_setup import (
     COMPACTED,
     NOW,
     SMALL_SEGMENTS,
@@ -25,26 +25,26 @@ from tests.log.logs import (
     new_record,
     numbered_batch,
     open_catalog,
-    opened,
+    open_log,
     read_all,
 )
 
 PLENTY = 1 << 30
 
 
-def test_whatever_room_is_left_the_log_stays_whole_and_goes_on() -> None:
-    """Small segments, so that rolling, indexes and snapshots meet the full disk as well."""
-    for room in range(0, 2500, 7):
-        disk = ForgetfulDisk()
+def test_log_stays_valid_on_a_full_disk() -> None:
+    """Small segments, so that rolls, index flushes and snapshots fail as well."""
+    for free_bytes in range(0, 2500, 7):
+        disk = MemoryDisk()
         full = FullDisk(disk, PLENTY)
         catalog = open_catalog(full)
         log = get_log(catalog, SMALL_SEGMENTS)
-        full.room = room
+        full.free_bytes = free_bytes
 
         kept = failed = 0
         for number in range(40):
             try:
-                # Of different sizes: what is too large for a segment may be followed by what fits.
+                # Different sizes: a smaller batch may fit after a larger one did not.
                 batch = numbered_batch(number, size=37 * number % 100)
                 assert log.append(batch, NOW).base_offset == kept
                 kept += 1
@@ -55,93 +55,93 @@ def test_whatever_room_is_left_the_log_stays_whole_and_goes_on() -> None:
         assert log.end_offset == kept
         assert [each.base_offset for each in headers_of(read_all(log))] == [*range(kept)]
 
-        full.room = PLENTY
+        full.free_bytes = PLENTY
         for number in range(25):
             assert log.append(numbered_batch(number), NOW).base_offset == kept + number
-        if room % 2:
+        if free_bytes % 2:
             catalog.close(NOW)
         else:
             disk.kill()
-        with opened(disk) as log:
+        with open_log(disk) as log:
             expected = [*range(kept + 25)]
             assert [each.base_offset for each in headers_of(read_all(log))] == expected
 
 
-def test_a_batch_that_fits_is_kept_after_one_that_did_not() -> None:
-    full = FullDisk(ForgetfulDisk(), PLENTY)
+def test_smaller_batch_is_appended_after_a_failed_one() -> None:
+    full = FullDisk(MemoryDisk(), PLENTY)
     log = get_log(open_catalog(full))
-    full.room = 150
+    full.free_bytes = 150
 
     with pytest.raises(StorageError):
         log.append(numbered_batch(0, size=200), NOW)
     assert full.list(f"{TOPIC}-0")[f"{0:020d}.log"] == 0
-    full.room = 150
+    full.free_bytes = 150
 
     assert log.append(numbered_batch(1), NOW).base_offset == 0
     assert log.size_bytes == len(read_all(log)) == len(numbered_batch(1))
 
 
-def test_of_batches_in_one_write_all_are_kept_or_none() -> None:
-    full = FullDisk(ForgetfulDisk(), PLENTY)
+def test_write_of_several_batches_is_atomic() -> None:
+    full = FullDisk(MemoryDisk(), PLENTY)
     log = get_log(open_catalog(full))
-    batches = [Made(numbered_batch(0), 1, NOW), Made(numbered_batch(1), 1, NOW)]
-    full.room = len(batches[0].data) + 10
+    batches = [TrustedBatch(numbered_batch(0), 1, NOW), TrustedBatch(numbered_batch(1), 1, NOW)]
+    full.free_bytes = len(batches[0].data) + 10
 
-    faults = log.append_made(batches, NOW)
+    errors = log.append_trusted_batches(batches, NOW)
 
-    assert [type(each) for each in faults] == [StorageError, StorageError]
+    assert [type(each) for each in errors] == [StorageError, StorageError]
     assert (log.end_offset, log.size_bytes, read_all(log)) == (0, 0, b"")
-    full.room = PLENTY
-    assert [*log.append_made(batches[:1], NOW)] == [None]
+    full.free_bytes = PLENTY
+    assert [*log.append_trusted_batches(batches[:1], NOW)] == [None]
     assert log.end_offset == 1
 
 
-def test_a_failed_append_is_not_remembered_of_its_producer() -> None:
-    full = FullDisk(ForgetfulDisk(), PLENTY)
+def test_failed_append_does_not_change_producer_state() -> None:
+    full = FullDisk(MemoryDisk(), PLENTY)
     log = get_log(open_catalog(full))
     batch = new_batch(producer_id=1, producer_epoch=0, base_sequence=0)
-    full.room = 10
+    full.free_bytes = 10
     with pytest.raises(StorageError):
         log.append(batch, NOW)
-    full.room = PLENTY
+    full.free_bytes = PLENTY
 
     assert not log.append(batch, NOW).is_duplicate
 
 
-def test_compaction_on_a_full_disk_is_given_up_and_done_later() -> None:
-    for room in range(0, 900, 11):
-        full = FullDisk(ForgetfulDisk(), PLENTY)
+def test_compaction_that_failed_on_a_full_disk_succeeds_later() -> None:
+    for free_bytes in range(0, 900, 11):
+        full = FullDisk(MemoryDisk(), PLENTY)
         catalog = open_catalog(full)
         log = get_log(catalog, COMPACTED)
         for number in range(60):
             log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(50))), NOW)
         expected = latest_of(log)
         catalog.clean(NOW, budget_bytes=0)
-        full.room = room
+        full.free_bytes = free_bytes
 
         cleaned = catalog.clean(NOW).partitions[0].cleaned
         assert latest_of(log) == expected
         if cleaned.failure is None:
             continue
 
-        full.room = PLENTY
+        full.free_bytes = PLENTY
         assert catalog.clean(NOW).partitions[0].cleaned.compacted is not None
         assert latest_of(log) == expected
         assert not any(name.endswith(".cleaned") for name in full.list(f"{TOPIC}-0"))
 
 
-def test_a_topic_that_does_not_fit_is_not_made() -> None:
-    for room in range(0, 300, 3):
-        disk = ForgetfulDisk()
+def test_create_topic_on_a_full_disk_leaves_nothing() -> None:
+    for free_bytes in range(0, 300, 3):
+        disk = MemoryDisk()
         full = FullDisk(disk, PLENTY)
         catalog = open_catalog(full)
-        full.room = room
+        full.free_bytes = free_bytes
         try:
             catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {}, NOW)
         except StorageError:
             assert catalog.find_topic(TOPIC) is None
             assert catalog.partition(TOPIC, 0) is None
-            full.room = PLENTY
+            full.free_bytes = PLENTY
             catalog.create_topic(TOPIC, Uuid(b"u" * 16), 3, {}, NOW)
         disk.kill()
 
@@ -151,47 +151,47 @@ def test_a_topic_that_does_not_fit_is_not_made() -> None:
         assert topic.partition_count == 3
 
 
-def test_a_segment_that_could_not_begin_leaves_the_last_one_as_it_was() -> None:
-    """The next batch may still fit there, and nothing may stand in its way after a restart."""
-    for room in range(120):
-        disk = ForgetfulDisk()
+def test_failed_roll_keeps_the_active_segment() -> None:
+    """The next batch may still fit into it, also after a restart."""
+    for free_bytes in range(120):
+        disk = MemoryDisk()
         full = FullDisk(disk, PLENTY)
         catalog = open_catalog(full)
         log = get_log(catalog, SMALL_SEGMENTS)
         for number in range(8):
             log.append(numbered_batch(number), NOW)
-        full.room = room
+        full.free_bytes = free_bytes
         with pytest.raises(StorageError):
             log.append(numbered_batch(8, size=600), NOW)
-        full.room = PLENTY
+        full.free_bytes = PLENTY
 
         log.append(numbered_batch(8), NOW)
 
         assert log.size_bytes < 1000
-        if room % 2:
+        if free_bytes % 2:
             catalog.close(NOW)
         else:
             disk.kill()
-        with opened(disk) as log:
+        with open_log(disk) as log:
             assert log.end_offset == 9
             assert [each.base_offset for each in headers_of(read_all(log))] == [*range(9)]
 
 
-def test_an_index_that_was_written_in_part_is_written_right_the_next_time() -> None:
-    disk = ForgetfulDisk()
+def test_flush_repairs_a_partially_written_index() -> None:
+    disk = MemoryDisk()
     full = FullDisk(disk, PLENTY)
     disk.create("index").close()
     index = Index(full, "index", OFFSET_ENTRY, 0)
-    index.hold()
+    index.load()
     for number in range(2):
         index.append(number, 10 * number)
     index.flush()
     for number in range(2, 5):
         index.append(number, 10 * number)
-    full.room = 12
+    full.free_bytes = 12
     with pytest.raises(StorageError):
         index.flush()
-    full.room = PLENTY
+    full.free_bytes = PLENTY
 
     index.flush()
 
@@ -199,38 +199,34 @@ def test_an_index_that_was_written_in_part_is_written_right_the_next_time() -> N
     assert list(OFFSET_ENTRY.iter_unpack(bytes(disk.content("index")))) == expected
 
 
-def test_the_file_is_mended_later_if_it_could_not_be_at_once() -> None:
-    """The disk fails the append and the truncation after it; the next append finds it well."""
-    disk = ForgetfulDisk()
+def test_partial_append_is_truncated_before_the_next_one() -> None:
+    """The append and the truncation after it fail; the next append truncates first."""
+    disk = MemoryDisk()
     full = FullDisk(disk, PLENTY)
     log = get_log(open_catalog(full))
     log.append(numbered_batch(0), NOW)
-    full.room, full.refuses_to_truncate = 30, True
+    full.free_bytes, full.fails_to_truncate = 30, True
     with pytest.raises(StorageError):
         log.append(numbered_batch(1), NOW)
     with pytest.raises(StorageError):
         log.append(numbered_batch(1), NOW)
-    full.room, full.refuses_to_truncate = PLENTY, False
+    full.free_bytes, full.fails_to_truncate = PLENTY, False
 
     assert len(log.read(Offset(0), 10_000, at_least_one=True)) == len(numbered_batch(0))
     assert log.append(numbered_batch(2), NOW).base_offset == 1
     assert [each.base_offset for each in headers_of(read_all(log))] == [0, 1]
 
 
-def test_a_write_the_system_takes_in_part_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
-    with opened(tmp_path) as log:
+    with open_log(tmp_path) as log:
         log.append(numbered_batch(0), NOW)
 
         assert len(read_all(log)) == len(numbered_batch(0))
 
 
-def test_an_error_of_the_system_becomes_a_storage_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_os_error_becomes_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     log = get_log(catalog)
 
@@ -247,9 +243,7 @@ def test_an_error_of_the_system_becomes_a_storage_error(
     catalog.close(NOW)
 
 
-def test_reads_are_finished_though_the_system_gives_little_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_reads_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = OsDisk(tmp_path).create("f")
     file.append(b"0123456789")
     pread = os.pread

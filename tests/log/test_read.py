@@ -1,4 +1,4 @@
-"""Reading: bytes by offset, cut where the reader wants, across segments and gaps."""
+"""Read by offset: limits, several segments, gaps and open files."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.log.errors import Damaged, Refused
+from kohort.log.errors import CorruptFile, RequestRejected
 from kohort.log.limits import Limits
 from kohort.types import ErrorCode, Offset
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     NOW,
     SMALL_SEGMENTS,
     TOPIC,
@@ -21,15 +21,15 @@ from tests.log.logs import (
     new_record,
     numbered_batch,
     open_catalog,
-    opened,
+    open_log,
     read_all,
 )
 
 
 @pytest.mark.parametrize("index_interval", ["0", "150", "4096"])
-def test_every_offset_finds_the_batch_that_holds_it(index_interval: str) -> None:
+def test_read_starts_at_the_batch_that_contains_the_offset(index_interval: str) -> None:
     sizes = [1, 5, 2, 1, 1, 9, 3, 1, 4, 2] * 4
-    with opened(ForgetfulDisk(), {**SMALL_SEGMENTS, "index.interval.bytes": index_interval}) as log:
+    with open_log(MemoryDisk(), {**SMALL_SEGMENTS, "index.interval.bytes": index_interval}) as log:
         bases = [
             log.append(numbered_batch(number, records=count), NOW).base_offset
             for number, count in enumerate(sizes)
@@ -46,11 +46,11 @@ def test_every_offset_finds_the_batch_that_holds_it(index_interval: str) -> None
     segment=st.integers(400, 3000),
 )
 @settings(max_examples=25)
-def test_a_reader_who_goes_on_where_he_stopped_sees_everything(
+def test_consecutive_reads_return_all_batches(
     sizes: list[int], interval: int, segment: int
 ) -> None:
     settings_ = {"internal.segment.bytes": str(segment), "index.interval.bytes": str(interval)}
-    with opened(ForgetfulDisk(), settings_) as log:
+    with open_log(MemoryDisk(), settings_) as log:
         for number, count in enumerate(sizes):
             log.append(numbered_batch(number, records=count, size=1), NOW)
         expected = read_all(log)
@@ -58,15 +58,15 @@ def test_a_reader_who_goes_on_where_he_stopped_sees_everything(
         read, offset = b"", Offset(0)
         while offset < log.end_offset:
             data = log.read(offset, 700, at_least_one=True)
-            headers = headers_of(_whole(data))
+            headers = headers_of(_whole_batches(data))
             read += data[: sum(header.size_in_bytes for header in headers)]
             offset = headers[-1].next_offset
 
         assert read == expected
 
 
-def _whole(data: bytes) -> bytes:
-    """Without the batch that is cut short."""
+def _whole_batches(data: bytes) -> bytes:
+    """Without the truncated batch at the end."""
     end = 0
     while end + 12 <= len(data):
         size = 12 + int.from_bytes(data[end + 8 : end + 12])
@@ -76,10 +76,10 @@ def _whole(data: bytes) -> bytes:
     return data[:end]
 
 
-def test_bytes_are_cut_at_the_limit_but_not_within_the_first_batch() -> None:
+def test_read_limit_never_truncates_the_first_batch() -> None:
     batches = [numbered_batch(number) for number in range(3)]
     size = len(batches[0])
-    with opened(ForgetfulDisk()) as log:
+    with open_log(MemoryDisk()) as log:
         for batch in batches:
             log.append(batch, NOW)
 
@@ -89,25 +89,25 @@ def test_bytes_are_cut_at_the_limit_but_not_within_the_first_batch() -> None:
         assert log.read(Offset(0), 0, at_least_one=False) == b""
 
 
-def test_at_the_end_there_is_nothing_and_beyond_it_an_error() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_read_at_the_log_end_is_empty_and_beyond_is_an_error() -> None:
+    with open_log(MemoryDisk()) as log:
         log.append(numbered_batch(0, records=2), NOW)
 
         assert log.read(Offset(2), 100, at_least_one=True) == b""
         for offset in (-1, 3):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RequestRejected) as rejected:
                 log.read(Offset(offset), 100, at_least_one=True)
-            assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+            assert rejected.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_an_empty_log_can_be_read_at_its_end() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_read_of_an_empty_log_is_empty() -> None:
+    with open_log(MemoryDisk()) as log:
         assert log.read(Offset(0), 100, at_least_one=True) == b""
         assert list(log.batches(Offset(0))) == []
 
 
-def test_batches_that_reach_past_a_limit_stay_out() -> None:
-    with opened(ForgetfulDisk(), SMALL_SEGMENTS) as log:
+def test_read_excludes_batches_beyond_the_offset_limit() -> None:
+    with open_log(MemoryDisk(), SMALL_SEGMENTS) as log:
         for number in range(20):
             log.append(numbered_batch(number, records=2), NOW)
 
@@ -119,8 +119,8 @@ def test_batches_that_reach_past_a_limit_stay_out() -> None:
             assert read == before - before % 2
 
 
-def test_chunks_hold_whole_batches_however_large() -> None:
-    with opened(ForgetfulDisk(), SMALL_SEGMENTS) as log:
+def test_chunks_contain_whole_batches_of_any_size() -> None:
+    with open_log(MemoryDisk(), SMALL_SEGMENTS) as log:
         for number in range(10):
             log.append(numbered_batch(number, size=40 * number), NOW)
 
@@ -131,22 +131,22 @@ def test_chunks_hold_whole_batches_however_large() -> None:
         ]
 
 
-def test_a_walk_goes_on_though_the_log_changes_meanwhile() -> None:
-    with opened(ForgetfulDisk(), SMALL_SEGMENTS) as log:
+def test_chunk_iteration_survives_changes_of_the_log() -> None:
+    with open_log(MemoryDisk(), SMALL_SEGMENTS) as log:
         for number in range(30):
             log.append(numbered_batch(number), NOW)
-        walk = log.batches(Offset(0), chunk_bytes=200)
-        seen = [header.base_offset for header in headers_of(next(walk))]
+        chunks = log.batches(Offset(0), chunk_bytes=200)
+        seen = [header.base_offset for header in headers_of(next(chunks))]
 
         log.delete_before(Offset(20))
         log.append(numbered_batch(30), NOW)
 
-        seen += [header.base_offset for chunk in walk for header in headers_of(chunk)]
+        seen += [header.base_offset for chunk in chunks for header in headers_of(chunk)]
         assert seen == [0, 1, *range(20, 31)]
 
 
-def test_few_sealed_segments_stay_open(tmp_path: Path) -> None:
-    with opened(tmp_path, SMALL_SEGMENTS, Limits(open_segments_max=2)) as log:
+def test_number_of_open_segment_files_is_limited(tmp_path: Path) -> None:
+    with open_log(tmp_path, SMALL_SEGMENTS, Limits(open_segments_max=2)) as log:
         for number in range(100):
             log.append(numbered_batch(number), NOW)
         before = len(list(Path("/proc/self/fd").iterdir()))
@@ -158,8 +158,8 @@ def test_few_sealed_segments_stay_open(tmp_path: Path) -> None:
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
 
 
-def test_damage_in_a_sealed_segment_is_an_error_not_a_crash(tmp_path: Path) -> None:
-    with opened(tmp_path, {**SMALL_SEGMENTS, "index.interval.bytes": "100000"}) as log:
+def test_corrupt_sealed_segment_raises_corrupt_file(tmp_path: Path) -> None:
+    with open_log(tmp_path, {**SMALL_SEGMENTS, "index.interval.bytes": "100000"}) as log:
         for number in range(20):
             log.append(numbered_batch(number), NOW)
     segment = tmp_path / f"{TOPIC}-0" / "00000000000000000000.log"
@@ -167,12 +167,12 @@ def test_damage_in_a_sealed_segment_is_an_error_not_a_crash(tmp_path: Path) -> N
     data[8:12] = b"\xff\xff\xff\xff"
     segment.write_bytes(data)
 
-    with opened(tmp_path) as log, pytest.raises(Damaged):
+    with open_log(tmp_path) as log, pytest.raises(CorruptFile):
         log.read(Offset(1), 100, at_least_one=True)
 
 
-def test_the_position_of_a_batch_may_lie_beyond_what_is_read_at_once() -> None:
-    with opened(ForgetfulDisk(), {"index.interval.bytes": "1000000"}) as log:
+def test_lookup_needs_more_than_one_header_read() -> None:
+    with open_log(MemoryDisk(), {"index.interval.bytes": "1000000"}) as log:
         for number in range(5):
             log.append(new_batch(new_record(value="x" * 9000)), NOW)
             log.append(numbered_batch(number), NOW)
@@ -182,8 +182,8 @@ def test_the_position_of_a_batch_may_lie_beyond_what_is_read_at_once() -> None:
             assert headers_of(data)[0].base_offset == offset
 
 
-def test_reading_goes_on_after_a_restart(tmp_path: Path) -> None:
-    with opened(tmp_path, SMALL_SEGMENTS) as log:
+def test_read_after_a_restart(tmp_path: Path) -> None:
+    with open_log(tmp_path, SMALL_SEGMENTS) as log:
         for number in range(20):
             log.append(numbered_batch(number), NOW)
         expected = read_all(log)

@@ -1,15 +1,18 @@
-"""Syncing: what was written is handed out once, and what was synced survives anything."""
+"""Sync: pending syncs are returned once, and synced records survive a power failure."""
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from kohort.log.catalog import Catalog
 from kohort.log.errors import StorageError
-from kohort.log.osdisk import OsDisk
+from kohort.log.os_disk import OsDisk
 from kohort.types import Offset, Topic, Uuid
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     NOW,
     SMALL_SEGMENTS,
     TOPIC,
@@ -17,73 +20,73 @@ from tests.log.logs import (
     headers_of,
     numbered_batch,
     open_catalog,
-    opened,
+    open_log,
     read_all,
 )
 
 
 def test_many_appends_share_one_sync() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+    catalog = open_catalog(MemoryDisk())
     log = get_log(catalog)
     for number in range(10):
         log.append(numbered_batch(number), NOW)
 
-    assert len(catalog.take_unsynced()) == 1
-    assert catalog.take_unsynced() == ()
+    assert len(catalog.take_pending_syncs()) == 1
+    assert catalog.take_pending_syncs() == ()
 
     log.append(numbered_batch(10), NOW)
-    assert len(catalog.take_unsynced()) == 1
+    assert len(catalog.take_pending_syncs()) == 1
 
 
-def test_every_partition_that_was_written_is_handed_out() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_every_written_partition_has_a_pending_sync() -> None:
+    catalog = open_catalog(MemoryDisk())
     catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {}, NOW)
     for partition in (0, 2):
         log = catalog.partition(TOPIC, partition)
         assert log is not None
         log.append(numbered_batch(0), NOW)
 
-    assert len(catalog.take_unsynced()) == 2
+    assert len(catalog.take_pending_syncs()) == 2
 
 
-def test_only_what_was_synced_survives_a_power_failure() -> None:
-    disk = ForgetfulDisk()
+def test_synced_records_survive_a_power_failure() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, SMALL_SEGMENTS)
     for number in range(25):
         log.append(numbered_batch(number), NOW)
-    for each in catalog.take_unsynced():
+    for each in catalog.take_pending_syncs():
         each.sync()
     log.append(numbered_batch(25), NOW)
 
     disk.power_off()
 
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert [each.base_offset for each in headers_of(read_all(log))] == [*range(25)]
 
 
-def test_nothing_survives_a_power_failure_that_nobody_synced() -> None:
-    disk = ForgetfulDisk()
+def test_unsynced_records_do_not_survive_a_power_failure() -> None:
+    disk = MemoryDisk()
     log = get_log(open_catalog(disk))
     log.append(numbered_batch(0), NOW)
 
     disk.power_off()
 
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert log.end_offset == 0
 
 
-def test_what_was_synced_moves_the_recovery_point(tmp_path: Path) -> None:
+def test_sync_moves_the_recovery_point(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     log = get_log(catalog)
     checkpoint = tmp_path / "recovery-point-offset-checkpoint"
     for number in range(3):
         log.append(numbered_batch(number), NOW)
-    unsynced = catalog.take_unsynced()
+    pending = catalog.take_pending_syncs()
     catalog.clean(NOW)
     assert checkpoint.read_text() == f"0\n1\n{TOPIC} 0 0\n"
 
-    for each in unsynced:
+    for each in pending:
         each.sync()
     log.append(numbered_batch(3), NOW)
     catalog.clean(NOW)
@@ -93,8 +96,8 @@ def test_what_was_synced_moves_the_recovery_point(tmp_path: Path) -> None:
     assert checkpoint.read_text() == f"0\n1\n{TOPIC} 0 4\n"
 
 
-def test_sealed_segments_are_synced_by_cleaning_if_by_nobody_else() -> None:
-    disk = ForgetfulDisk()
+def test_cleaning_syncs_sealed_segments() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, SMALL_SEGMENTS)
     for number in range(25):
@@ -104,69 +107,82 @@ def test_sealed_segments_are_synced_by_cleaning_if_by_nobody_else() -> None:
     catalog.clean(NOW)
     disk.power_off()
 
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert log.end_offset == int(max(names)[:20])
 
 
-def test_a_partition_deleted_meanwhile_needs_no_sync(tmp_path: Path) -> None:
+def test_sync_of_a_deleted_partition_does_nothing(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     get_log(catalog).append(numbered_batch(0), NOW)
-    unsynced = catalog.take_unsynced()
+    pending = catalog.take_pending_syncs()
 
     catalog.delete_topic(TOPIC)
 
-    for each in unsynced:
+    for each in pending:
         each.sync()
-    assert catalog.take_unsynced() == ()
+    assert catalog.take_pending_syncs() == ()
     catalog.close(NOW)
 
 
-def test_segments_removed_meanwhile_need_no_sync(tmp_path: Path) -> None:
+def test_sync_of_removed_segments_does_nothing(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     log = get_log(catalog, SMALL_SEGMENTS)
     for number in range(15):
         log.append(numbered_batch(number), NOW)
-    early = catalog.take_unsynced()
+    early = catalog.take_pending_syncs()
     for number in range(15):
         log.append(numbered_batch(number), NOW)
 
     log.delete_before(Offset(30))
 
-    for each in (*early, *catalog.take_unsynced()):
+    for each in (*early, *catalog.take_pending_syncs()):
         each.sync()
     catalog.close(NOW)
 
 
-def test_a_sync_that_fails_is_an_error() -> None:
-    disk = ForgetfulDisk()
+def test_failed_sync_raises_a_storage_error() -> None:
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     get_log(catalog).append(numbered_batch(0), NOW)
-    (unsynced,) = catalog.take_unsynced()
+    (pending,) = catalog.take_pending_syncs()
 
     def fail(path: str) -> None:
         raise StorageError(path, "sync directory", "Input/output error")
 
     disk.sync_directory = fail  # type: ignore[method-assign]  # a disk that fails
     with pytest.raises(StorageError):
-        unsynced.sync()
+        pending.sync()
 
 
-def test_a_file_may_be_closed_while_another_thread_syncs_it(tmp_path: Path) -> None:
+def test_a_file_can_be_closed_while_another_thread_syncs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = OsDisk(tmp_path).create("f")
-    sync = file.sync
     file.append(b"x")
+    has_started, is_closed = threading.Event(), threading.Event()
+    fdatasync = os.fdatasync
 
-    file.close()
+    def sync_after_close(fd: int) -> None:
+        has_started.set()
+        assert is_closed.wait(10)
+        fdatasync(fd)
 
-    sync()
+    monkeypatch.setattr(os, "fdatasync", sync_after_close)
+    with ThreadPoolExecutor(1) as pool:
+        syncing = pool.submit(file.sync)
+        assert has_started.wait(10)
+        file.close()
+        is_closed.set()
+
+        syncing.result(10)
 
 
-def test_logs_taken_one_by_one_do_not_pile_up() -> None:
-    catalog = open_catalog(ForgetfulDisk())
+def test_catalog_has_no_pending_sync_after_the_log_returned_it() -> None:
+    catalog = open_catalog(MemoryDisk())
     log = get_log(catalog)
     catalog.create_topic(Topic("other"), Uuid(b"o" * 16), 1, {}, NOW)
     for number in range(3):
         log.append(numbered_batch(number), NOW)
-        log.take_unsynced()
+        log.take_pending_syncs()
 
-    assert catalog.take_unsynced() == ()
+    assert catalog.take_pending_syncs() == ()

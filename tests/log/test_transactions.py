@@ -1,13 +1,13 @@
-"""Transactions in a log: how far committed records reach, and what readers must leave out."""
+"""Transactions in a log: the last stable offset and the aborted transactions."""
 
 import pytest
 
-from kohort.log.errors import Refused
-from kohort.log.index import AbortedTransaction
+from kohort.log.errors import RequestRejected
+from kohort.log.index import AbortedTxn
 from kohort.log.partition import PartitionLog
 from kohort.types import ErrorCode, Offset, ProducerId
-from tests.log.disks import ForgetfulDisk
-from tests.log.logs import (
+from tests.log.faulty_disks import MemoryDisk
+from tests.log.log_setup import (
     NOW,
     SMALL_SEGMENTS,
     get_log,
@@ -16,7 +16,7 @@ from tests.log.logs import (
     new_record,
     numbered_batch,
     open_catalog,
-    opened,
+    open_log,
 )
 
 
@@ -24,15 +24,15 @@ def write(log: PartitionLog, producer_id: int, key: str = "k", value: str = "v")
     batch = new_batch(
         new_record(key, value), producer_id=producer_id, producer_epoch=0, is_transactional=True
     )
-    log.append_own(batch, NOW)
+    log.append_trusted(batch, NOW)
 
 
 def end(log: PartitionLog, producer_id: int, *, is_commit: bool) -> None:
-    log.append_own(marker_batch(producer_id, is_commit=is_commit), NOW)
+    log.append_trusted(marker_batch(producer_id, is_commit=is_commit), NOW)
 
 
-def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTransaction:
-    return AbortedTransaction(
+def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTxn:
+    return AbortedTxn(
         producer_id=ProducerId(producer_id),
         first_offset=Offset(first),
         last_offset=Offset(last),
@@ -40,8 +40,8 @@ def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTran
     )
 
 
-def test_the_last_stable_offset_is_where_the_first_open_transaction_began() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_last_stable_offset_is_the_start_of_the_first_open_transaction() -> None:
+    with open_log(MemoryDisk()) as log:
         log.append(numbered_batch(0), NOW)
         assert log.last_stable_offset == 1
 
@@ -63,7 +63,7 @@ def test_aborted_transactions_are_known_after_a_restart(
     is_clean: bool,  # noqa: FBT001 - pytest gives parameters by name
     settings: dict[str, str],
 ) -> None:
-    disk = ForgetfulDisk()
+    disk = MemoryDisk()
     catalog = open_catalog(disk)
     log = get_log(catalog, settings)
     for _ in range(10):
@@ -79,59 +79,59 @@ def test_aborted_transactions_are_known_after_a_restart(
     else:
         disk.kill()
 
-    with opened(disk) as log:
+    with open_log(disk) as log:
         assert log.aborted_transactions(Offset(0), log.end_offset) == expected
         assert log.last_stable_offset == 40
 
 
-def test_only_the_aborted_transactions_in_a_range_are_told() -> None:
-    with opened(ForgetfulDisk(), SMALL_SEGMENTS) as log:
+def test_aborted_transactions_are_filtered_by_offset_range() -> None:
+    with open_log(MemoryDisk(), SMALL_SEGMENTS) as log:
         for _ in range(20):
             write(log, 1)
             end(log, 1, is_commit=False)
 
         for start in range(0, 40, 3):
             for stop in range(start + 1, 40, 5):
-                told = log.aborted_transactions(Offset(start), Offset(stop))
-                assert [each.first_offset for each in told] == [
+                transactions = log.aborted_transactions(Offset(start), Offset(stop))
+                assert [each.first_offset for each in transactions] == [
                     first for first in range(0, 40, 2) if first + 1 >= start and first < stop
                 ]
 
 
-def test_a_transaction_that_ends_late_but_began_early_is_told_as_well() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_aborted_transaction_that_ends_after_the_range_is_included() -> None:
+    with open_log(MemoryDisk()) as log:
         write(log, 1)
         write(log, 2)
         end(log, 2, is_commit=False)
         end(log, 1, is_commit=False)
 
-        told = log.aborted_transactions(Offset(0), Offset(2))
+        transactions = log.aborted_transactions(Offset(0), Offset(2))
 
-        assert told == (aborted(2, 1, 2, 0), aborted(1, 0, 3, 4))
+        assert transactions == (aborted(2, 1, 2, 0), aborted(1, 0, 3, 4))
 
 
-def test_a_marker_of_an_empty_transaction_aborts_nothing() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_abort_marker_of_an_empty_transaction_is_ignored() -> None:
+    with open_log(MemoryDisk()) as log:
         end(log, 1, is_commit=False)
 
         assert log.aborted_transactions(Offset(0), Offset(1)) == ()
 
 
-def test_a_plain_batch_within_a_transaction_is_refused() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_non_transactional_batch_in_an_open_transaction_is_rejected() -> None:
+    with open_log(MemoryDisk()) as log:
         first = new_batch(producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
         log.append(first, NOW)
 
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as rejected:
             log.append(new_batch(producer_id=1, producer_epoch=0, base_sequence=1), NOW)
 
-        assert refused.value.code is ErrorCode.INVALID_TXN_STATE
+        assert rejected.value.code is ErrorCode.INVALID_TXN_STATE
         end(log, 1, is_commit=True)
         log.append(new_batch(producer_id=1, producer_epoch=0, base_sequence=1), NOW)
 
 
-def test_a_reader_of_committed_records_stops_before_an_open_transaction() -> None:
-    with opened(ForgetfulDisk()) as log:
+def test_read_committed_stops_before_an_open_transaction() -> None:
+    with open_log(MemoryDisk()) as log:
         log.append(numbered_batch(0), NOW)
         write(log, 1)
         log.append(numbered_batch(1), NOW)

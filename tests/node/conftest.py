@@ -1,15 +1,15 @@
-"""A node to ask, in a directory of its own."""
+"""The fixture `harness`: a broker in a temporary directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.node.asking import Scene
+from tests.node.broker_harness import BrokerHarness
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path)
-    yield scene
-    scene.close()
+def harness(tmp_path: Path) -> Iterator[BrokerHarness]:
+    harness = BrokerHarness(tmp_path)
+    yield harness
+    harness.close()

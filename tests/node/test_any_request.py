@@ -1,4 +1,4 @@
-"""Whatever well-formed request comes, it is answered, parked or hung up on: nothing breaks."""
+"""Every well-formed random request is answered or parked, or closes its connection."""
 
 import os
 import time
@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from kohort.types import Topic
-from kohort.wire.embedded import Subscription, encode_subscription
-from tests.node.asking import Scene, new_batch
-from tests.node.inventing import Inventor, Pool
+from kohort.wire.consumer_protocol import Subscription, encode_subscription
+from tests.node.broker_harness import BrokerHarness, new_batch
+from tests.node.random_requests import KnownValues, RandomRequests
 
 REQUESTS = 5_000
 
@@ -26,32 +26,32 @@ def seed() -> int:
     return seed
 
 
-def test_every_request_is_answered_or_waits(tmp_path: Path, seed: int) -> None:
+def test_every_random_request_is_answered_or_parked(tmp_path: Path, seed: int) -> None:
     random = Random(seed)  # noqa: S311  # nothing here is secret
-    scene = Scene(tmp_path, SETTINGS)
-    scene.create("t", 3)
+    harness = BrokerHarness(tmp_path, SETTINGS)
+    harness.create("t", 3)
     idempotent = new_batch("a", producer_id=1, producer_epoch=0, base_sequence=0)
-    pool = Pool(
+    pool = KnownValues(
         texts=("t", "t", "g", "m", "consumer", "range", "__consumer_offsets", "retention.ms", "1"),
         blobs=(new_batch("a", "b"), idempotent, SUBSCRIPTION),
-        ids=(scene.id_of("t"),),
+        ids=(harness.id_of("t"),),
     )
-    inventor = Inventor(random, pool)
+    inventor = RandomRequests(random, pool)
     waiting = []
 
     for _ in range(REQUESTS):
-        body, version = inventor.invent()
+        body, version = inventor.next_request()
         try:
-            pending = scene.ask(body, version)
+            pending = harness.ask(body, version)
         except BaseException as error:
             error.add_note(f"version {version} of {body}")
             raise
         if not pending.is_answered:
             waiting.append(pending)
         if random.random() < 0.01:
-            scene.advance(random.choice((1, 100, 10_000, 3_600_000)))
+            harness.advance(random.choice((1, 100, 10_000, 3_600_000)))
 
-    scene.advance(3_600_000)
+    harness.advance(3_600_000)
     assert all(pending.is_answered for pending in waiting)
-    scene.restart()
-    scene.close()
+    harness.restart()
+    harness.close()

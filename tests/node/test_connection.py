@@ -1,66 +1,99 @@
-"""A connection: answers in order, and a client that does not keep up is not listened to."""
+"""One connection: order of responses, limits, errors and disconnects."""
 
-import asyncio
 from collections.abc import Callable
 
 from kohort.node.connection import Connection
-from kohort.node.metrics import Figures
-from kohort.node.request import Request
+from kohort.node.metrics import Metrics
+from kohort.node.request import NO_RESPONSE, Request
 from kohort.types import Generation, GroupId, MemberId
 from kohort.wire.api.k03_metadata import MetadataResponse
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.wire.envelope import encode_request
 from kohort.wire.frame import FrameReader
-from tests.node.asking import fetch_request
-from tests.node.wiring import Transport
+from tests.node.broker_harness import fetch_request
+from tests.node.fake_transport import FakeTransport
 
 BEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=Generation(1), member_id=MemberId("m"))
 
 
 class Hub:
-    """A node that answers when the test says so."""
+    """An event loop that answers requests on command of the test."""
 
     request_max_bytes = 1000
     inflight_max = 5
+    iteration_started_at = 0.0
 
     def __init__(self) -> None:
-        self.figures = Figures(10, ())
+        self.metrics = Metrics(10, ())
         self.taken: list[Request] = []
+        self.abandoned: list[Request] = []
+        self.errors: list[Exception] = []
         self.on_request: Callable[[Request], None] = lambda _: None
+        self.to_flush: list[Connection] = []
+        self.to_resume: list[Connection] = []
 
     def handle(self, request: Request) -> None:
         self.taken.append(request)
         self.on_request(request)
 
-    def handle_unsupported(self, frame: bytes) -> bytes | None:
+    def refuse_version(self, frame: bytes) -> bytes | None:
         return b"refused" if frame[:2] == b"\0\x12" else None
 
-    def joined(self, connection: Connection) -> bool:  # noqa: ARG002  # every one may
-        return True
+    def count_large_response(self, size: int) -> None: ...
 
-    def left(self, connection: Connection) -> None:
-        """Nobody is counted."""
+    def flush_later(self, connection: Connection) -> None:
+        self.to_flush.append(connection)
+
+    def resume_later(self, connection: Connection) -> None:
+        self.to_resume.append(connection)
+
+    def abandon(self, request: Request) -> None:
+        self.abandoned.append(request)
+
+    def disconnected(self, connection: Connection) -> None: ...
+
+    def report_internal_error(self, error: Exception, peer: str) -> None:
+        assert peer == "127.0.0.1:1234"
+        self.errors.append(error)
 
 
 class Line:
-    """A connection between a hub and somebody who asks."""
+    """A connection on a hub, and its client."""
 
     def __init__(self) -> None:
         self.hub = Hub()
-        self.transport = Transport()
-        self.connection = Connection(self.hub)
-        self.connection.connection_made(self.transport)
+        self.transport = FakeTransport()
+        self.connection = Connection(self.hub, self.transport, "127.0.0.1", 1234)
 
     def ask(self, *bodies: object) -> None:
-        """All of them in one piece, numbered from 0."""
+        """All of them in one piece, numbered from 0, received in one iteration."""
         frames = [
             encode_request(body, 12 if body is not BEAT else 4, number, "c")
             for number, body in enumerate(bodies)
         ]
-        self.connection.data_received(b"".join(frames))
+        self.receive(b"".join(frames))
+
+    def receive(self, data: bytes | memoryview) -> None:
+        self.connection.feed(data)
+        self.connection.handle_requests()
+        self.flush()
+
+    def flush(self) -> None:
+        to_flush, self.hub.to_flush = self.hub.to_flush, []
+        for connection in to_flush:
+            connection.flush(0.0)
+
+    def iterate(self) -> None:
+        """As the event loop: resume, then flush, until nothing is left to do."""
+        self.flush()
+        while self.hub.to_resume:
+            to_resume, self.hub.to_resume = self.hub.to_resume, []
+            for connection in to_resume:
+                connection.handle_requests()
+            self.flush()
 
     def answered(self) -> list[int]:
-        """The numbers of the questions that were answered, in order."""
+        """The correlation ids of the responses that were sent, in order."""
         frames = FrameReader().feed(self.transport.written)
         return [int.from_bytes(frame[:4]) for frame in frames]
 
@@ -69,20 +102,33 @@ def beat_back(request: Request) -> None:
     request.answer(HeartbeatResponse(error_code=0))
 
 
-def test_answers_leave_in_the_order_of_the_questions() -> None:
+def test_responses_are_sent_in_the_order_of_their_requests() -> None:
     line = Line()
     line.ask(BEAT, BEAT, BEAT)
     first, second, third = line.hub.taken
 
     beat_back(third)
     beat_back(second)
+    line.iterate()
     assert line.answered() == []
 
     beat_back(first)
+    line.iterate()
     assert line.answered() == [0, 1, 2]
 
 
-def test_no_more_is_taken_up_than_may_be_under_way() -> None:
+def test_response_is_sent_only_by_flush() -> None:
+    line = Line()
+    line.ask(BEAT)
+
+    beat_back(line.hub.taken[0])
+
+    assert line.answered() == []
+    line.flush()
+    assert line.answered() == [0]
+
+
+def test_in_flight_requests_are_bounded() -> None:
     line = Line()
     line.ask(*[BEAT] * 8)
     assert len(line.hub.taken) == line.hub.inflight_max
@@ -90,24 +136,32 @@ def test_no_more_is_taken_up_than_may_be_under_way() -> None:
 
     for request in line.hub.taken[:3]:
         beat_back(request)
+    line.iterate()
     assert len(line.hub.taken) == 8
 
     for request in line.hub.taken[3:]:
         beat_back(request)
+    line.iterate()
     assert line.answered() == list(range(8))
     assert line.transport.is_read_from
 
 
-def test_nothing_is_taken_up_behind_a_fetch() -> None:
+def test_a_request_behind_a_fetch_is_handled_in_the_iteration_after_its_response() -> None:
     line = Line()
     line.ask(fetch_request(), fetch_request(), BEAT)
     assert len(line.hub.taken) == 1
 
-    line.hub.taken[0].answer_nothing()
+    line.hub.taken[0].answer(NO_RESPONSE)
+    assert len(line.hub.taken) == 1
+    line.flush()
+    assert len(line.hub.taken) == 1
+    assert line.hub.to_resume == [line.connection]
+
+    line.iterate()
     assert len(line.hub.taken) == 2
 
 
-def test_no_answer_is_made_for_a_client_that_does_not_read() -> None:
+def test_requests_of_a_client_that_does_not_read_are_not_handled() -> None:
     line = Line()
     line.hub.on_request = beat_back
     line.connection.pause_writing()
@@ -116,99 +170,114 @@ def test_no_answer_is_made_for_a_client_that_does_not_read() -> None:
     assert not line.transport.is_read_from
 
     line.connection.resume_writing()
+    line.iterate()
     assert line.answered() == [0, 1, 2]
     assert line.transport.is_read_from
 
 
-def test_a_long_pipeline_lets_others_have_their_turn() -> None:
-    async def play() -> None:
-        line = Line()
-        line.hub.on_request = beat_back
-        line.ask(*[BEAT] * 1000)
-        taken_at_first = len(line.hub.taken)
-        for _ in range(10):
-            turn = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_soon(turn.set_result, None)
-            await turn
+def test_a_long_pipeline_is_handled_over_several_iterations() -> None:
+    line = Line()
+    line.hub.inflight_max = 10_000
+    line.hub.on_request = beat_back
 
-        assert taken_at_first < 1000
-        assert line.answered() == list(range(1000))
+    line.ask(*[BEAT] * 1000)
+    handled_at_first = len(line.hub.taken)
+    line.iterate()
 
-    asyncio.run(play())
+    assert handled_at_first < 1000
+    assert line.answered() == list(range(1000))
 
 
-def test_a_refused_version_waits_for_its_turn_too() -> None:
+def test_unsupported_version_is_answered_in_order() -> None:
     line = Line()
     tomorrow = b"\0\x12\0\x63" + bytes(4) + b"\xff\xff"
     frame = len(tomorrow).to_bytes(4) + tomorrow
-    line.connection.data_received(encode_request(BEAT, 4, 0, "c") + frame)
+    line.receive(encode_request(BEAT, 4, 0, "c") + frame)
     assert line.transport.written == b""
 
     beat_back(line.hub.taken[0])
+    line.iterate()
     assert line.transport.written.endswith(b"refused")
 
 
-def test_an_answer_that_cannot_be_written_ends_the_connection() -> None:
+def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None:
     line = Line()
     line.ask(BEAT)
 
     line.hub.taken[0].answer(HeartbeatResponse(error_code=2**40))
+    line.iterate()
     assert line.transport.is_gone
 
 
-def test_whoever_hangs_up_is_not_waited_for() -> None:
-    line = Line()
-    given_up: list[str] = []
-    line.ask(BEAT, BEAT)
-    answered, waiting = line.hub.taken
-    answered.on_abandoned = lambda: given_up.append("answered")
-    waiting.on_abandoned = lambda: given_up.append("waiting")
-    beat_back(answered)
-
-    line.connection.connection_lost(None)
-    assert given_up == ["waiting"]
-    beat_back(waiting)
-
-
-def test_a_client_that_is_cut_off_is_answered_no_more() -> None:
+def test_an_internal_error_is_reported_and_closes_the_connection() -> None:
     line = Line()
     line.ask(BEAT)
-    line.connection.data_received(b"\xff\xff\xff\xff")
+    error = KeyError(3)
+
+    line.connection.fail(error)
+
+    assert line.hub.errors == [error]
+    assert line.transport.is_gone
+
+
+def test_a_client_that_disconnects_abandons_what_is_in_flight() -> None:
+    line = Line()
+    line.ask(BEAT, BEAT)
+    answered, waiting = line.hub.taken
+    beat_back(answered)
+    line.iterate()
+
+    line.connection.lost()
+
+    assert line.hub.abandoned == [waiting]
+    beat_back(waiting)
+    line.iterate()
+    assert line.answered() == [0]
+
+
+def test_malformed_frame_stops_all_responses() -> None:
+    line = Line()
+    line.ask(BEAT)
+    line.receive(b"\xff\xff\xff\xff")
     assert line.transport.is_gone
 
     line.hub.taken[0].answer(MetadataResponse())
+    line.iterate()
     assert line.transport.written == b""
 
 
-def put(line: Line, piece: bytes) -> None:
-    """Through room that is written over afterwards, as sockets do."""
-    room = bytearray(piece)
-    line.connection.data_received(memoryview(room))
-    room[:] = bytes(len(piece))
+def feed_and_reuse(line: Line, piece: bytes) -> None:
+    """Through a buffer that is used again afterwards, as sockets do."""
+    buffer = bytearray(piece)
+    line.connection.feed(memoryview(buffer))
+    buffer[:] = bytes(len(piece))
+    line.connection.handle_requests()
 
 
-def test_what_was_read_outlives_the_room_it_was_read_to() -> None:
+def test_requests_do_not_reference_the_read_buffer() -> None:
     line = Line()
     frames = [encode_request(BEAT, 4, number, "c") for number in range(3)]
 
     for frame in frames:
-        put(line, frame)
+        feed_and_reuse(line, frame)
     for request in line.hub.taken:
         beat_back(request)
+    line.iterate()
 
     assert [request.body for request in line.hub.taken] == [BEAT] * 3
     assert line.answered() == [0, 1, 2]
 
 
-def test_large_pieces_outlive_the_room_too() -> None:
+def test_partial_frames_do_not_reference_the_read_buffer() -> None:
     line = Line()
+    line.hub.inflight_max = 100
     line.hub.on_request = beat_back
     frames = [encode_request(BEAT, 4, number, "c" * 400) for number in range(20)]
     stream = b"".join(frames)
     cut = len(stream) - 100
-    assert cut > 4096
 
-    put(line, stream[:cut])
-    put(line, stream[cut:])
+    feed_and_reuse(line, stream[:cut])
+    feed_and_reuse(line, stream[cut:])
+    line.iterate()
 
     assert line.answered() == list(range(20))

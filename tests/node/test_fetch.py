@@ -1,4 +1,4 @@
-"""Fetch: limits, waiting, and what is said where there is nothing to read."""
+"""Fetch: limits, waiting and errors."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from kohort.types import GroupId, Millis, Offset, Partition, ProducerEpoch, Prod
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest
 from kohort.wire.batch import encode
-from kohort.wire.control import EndTransactionMarker, MarkerType, new_marker_batch
-from tests.node.asking import (
+from kohort.wire.control_batch import EndTransactionMarker, MarkerType, new_marker_batch
+from tests.node.broker_harness import (
     START,
-    Pending,
-    Scene,
+    BrokerHarness,
+    PendingResponse,
     fetch_request,
     name_of,
     new_batch,
@@ -31,82 +31,80 @@ def fetch_many(*partitions: int, offset: int = 0, **options: Any) -> FetchReques
     return FetchRequest(topics=(FetchTopic(topic=Topic("t"), partitions=asked),), **options)
 
 
-def only(pending: Pending) -> Any:
+def only(pending: PendingResponse) -> Any:
     return pending.answer.responses[0].partitions[0]
 
 
 @pytest.mark.parametrize("version", range(4, 13))
-def test_records_come_as_they_were_kept(scene: Scene, version: int) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a", "b"))
+def test_fetch_returns_the_stored_bytes(harness: BrokerHarness, version: int) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a", "b"))
 
-    told = only(scene.ask(fetch_request(), version))
+    returned = only(harness.ask(fetch_request(), version))
 
-    assert values_in(told.records) == ["a", "b"]
-    assert (told.error_code, told.high_watermark, told.last_stable_offset) == (0, 2, 2)
-    assert told.log_start_offset == (0 if version >= 5 else -1)
-    assert told.aborted_transactions is None
+    assert values_in(returned.records) == ["a", "b"]
+    assert (returned.error_code, returned.high_watermark, returned.last_stable_offset) == (0, 2, 2)
+    assert returned.log_start_offset == (0 if version >= 5 else -1)
+    assert returned.aborted_transactions is None
 
 
 @pytest.mark.parametrize("version", range(13, 19))
-def test_from_version_13_on_topics_go_by_id(scene: Scene, version: int) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a"))
+def test_version_13_uses_topic_ids(harness: BrokerHarness, version: int) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
     asked = (FetchPartition(partition=Partition(0), partition_max_bytes=1 << 20),)
-    known = FetchTopic(topic_id=scene.id_of("t"), partitions=asked)
-    stranger = FetchTopic(topic_id=Uuid(b"\1" * 16), partitions=asked)
+    known = FetchTopic(topic_id=harness.id_of("t"), partitions=asked)
+    foreign = FetchTopic(topic_id=Uuid(b"\1" * 16), partitions=asked)
 
-    answer = scene.answer(FetchRequest(min_bytes=1, topics=(stranger, known)), version)
+    answer = harness.answer(FetchRequest(min_bytes=1, topics=(foreign, known)), version)
 
     first, second = answer.responses
     assert name_of(first.partitions[0].error_code) == "UNKNOWN_TOPIC_ID"
     assert values_in(second.partitions[0].records) == ["a"]
-    assert second.topic_id == scene.id_of("t")
+    assert second.topic_id == harness.id_of("t")
 
 
 # Errors
 
 
 @pytest.mark.parametrize("offset", [-1, 2, 99])
-def test_an_offset_outside_the_log_is_refused_at_once(scene: Scene, offset: int) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a"))
+def test_offset_out_of_range_is_refused_at_once(harness: BrokerHarness, offset: int) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
 
-    told = only(scene.ask(fetch_request(offset), 12))
+    returned = only(harness.ask(fetch_request(offset), 12))
 
-    assert name_of(told.error_code) == "OFFSET_OUT_OF_RANGE"
-    assert (told.high_watermark, told.log_start_offset) == (-1, -1)
+    assert name_of(returned.error_code) == "OFFSET_OUT_OF_RANGE"
+    assert (returned.high_watermark, returned.log_start_offset) == (-1, -1)
 
 
 @pytest.mark.parametrize(("name", "partition"), [("other", 0), ("t", 1)])
-def test_a_partition_that_does_not_exist_is_refused(
-    scene: Scene, name: str, partition: int
-) -> None:
-    scene.create("t")
+def test_unknown_partition_is_refused(harness: BrokerHarness, name: str, partition: int) -> None:
+    harness.create("t")
 
-    told = only(scene.ask(fetch_request(0, name, partition), 12))
+    returned = only(harness.ask(fetch_request(0, name, partition), 12))
 
-    assert name_of(told.error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert name_of(returned.error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @pytest.mark.parametrize(
     ("epoch", "error"), [(-1, "NONE"), (0, "NONE"), (1, "UNKNOWN_LEADER_EPOCH")]
 )
-def test_the_believed_leader_epoch_is_checked(scene: Scene, epoch: int, error: str) -> None:
-    scene.create("t")
+def test_current_leader_epoch_is_checked(harness: BrokerHarness, epoch: int, error: str) -> None:
+    harness.create("t")
     asked = FetchPartition(partition=Partition(0), current_leader_epoch=epoch)
     topic = FetchTopic(topic=Topic("t"), partitions=(asked,))
 
-    answer = scene.answer(FetchRequest(max_wait_ms=Millis(0), topics=(topic,)), 12)
+    answer = harness.answer(FetchRequest(max_wait_ms=Millis(0), topics=(topic,)), 12)
 
     assert name_of(answer.responses[0].partitions[0].error_code) == error
 
 
-def test_one_error_among_many_is_told_at_once_with_what_there_is(scene: Scene) -> None:
-    scene.create("t", 2)
-    scene.produce(new_batch("a"), partition=1)
+def test_one_error_completes_the_fetch_at_once(harness: BrokerHarness) -> None:
+    harness.create("t", 2)
+    harness.produce(new_batch("a"), partition=1)
 
-    answer = scene.answer(fetch_many(0, 1, offset=1, min_bytes=99, max_wait_ms=Millis(500)), 12)
+    answer = harness.answer(fetch_many(0, 1, offset=1, min_bytes=99, max_wait_ms=Millis(500)), 12)
 
     errors = [name_of(each.error_code) for each in answer.responses[0].partitions]
     assert errors == ["OFFSET_OUT_OF_RANGE", "NONE"]
@@ -116,73 +114,73 @@ def test_one_error_among_many_is_told_at_once_with_what_there_is(scene: Scene) -
 
 
 @pytest.mark.parametrize(("session_id", "epoch"), [(0, -1), (0, 0), (5, 0), (5, -1)])
-def test_whoever_wants_a_session_is_given_none(scene: Scene, session_id: int, epoch: int) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a"))
+def test_fetch_session_is_declined(harness: BrokerHarness, session_id: int, epoch: int) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
 
-    answer = scene.answer(fetch_request(session_id=session_id, session_epoch=epoch), 12)
+    answer = harness.answer(fetch_request(session_id=session_id, session_epoch=epoch), 12)
 
     assert (answer.error_code, answer.session_id) == (0, 0)
     assert values_in(answer.responses[0].partitions[0].records) == ["a"]
 
 
-def test_a_session_nobody_gave_does_not_exist(scene: Scene) -> None:
-    answer = scene.answer(FetchRequest(session_id=5, session_epoch=1), 12)
+def test_unknown_fetch_session_is_refused(harness: BrokerHarness) -> None:
+    answer = harness.answer(FetchRequest(session_id=5, session_epoch=1), 12)
 
     assert name_of(answer.error_code) == "FETCH_SESSION_ID_NOT_FOUND"
     assert answer.responses == ()
 
 
-def test_a_fetch_of_nothing_is_answered_at_once(scene: Scene) -> None:
+def test_a_fetch_of_nothing_is_answered_at_once(harness: BrokerHarness) -> None:
     request = FetchRequest(max_wait_ms=Millis(500), min_bytes=1, session_epoch=-1)
 
-    assert scene.answer(request, 12).responses == ()
+    assert harness.answer(request, 12).responses == ()
 
 
 # Limits, as KIP-74 has them
 
 
-def test_the_first_batch_comes_whole_however_small_the_limits(scene: Scene) -> None:
-    scene.create("t", 2)
+def test_first_batch_is_complete_even_above_the_limits(harness: BrokerHarness) -> None:
+    harness.create("t", 2)
     for partition in (0, 1):
-        scene.produce(new_batch("x" * 100), partition=partition)
+        harness.produce(new_batch("x" * 100), partition=partition)
 
-    answer = scene.answer(fetch_many(0, 1, max_bytes=1, min_bytes=1), 12)
+    answer = harness.answer(fetch_many(0, 1, max_bytes=1, min_bytes=1), 12)
 
     values = [values_in(each.records) for each in answer.responses[0].partitions]
     assert values == [["x" * 100], []]
 
 
-def test_an_empty_partition_does_not_use_up_the_exception(scene: Scene) -> None:
-    scene.create("t", 2)
-    scene.produce(new_batch("x" * 100), partition=1)
+def test_empty_partition_does_not_count_as_the_first_batch(harness: BrokerHarness) -> None:
+    harness.create("t", 2)
+    harness.produce(new_batch("x" * 100), partition=1)
 
-    answer = scene.answer(fetch_many(0, 1, max_bytes=1, min_bytes=1), 12)
+    answer = harness.answer(fetch_many(0, 1, max_bytes=1, min_bytes=1), 12)
 
     assert values_in(answer.responses[0].partitions[1].records) == ["x" * 100]
 
 
-def test_partitions_share_the_limit_in_the_order_asked(scene: Scene) -> None:
-    scene.create("t", 3)
+def test_partitions_share_the_limit_in_request_order(harness: BrokerHarness) -> None:
+    harness.create("t", 3)
     batch = new_batch("x" * 100)
     for partition in range(3):
-        scene.produce(batch, partition=partition)
+        harness.produce(batch, partition=partition)
 
-    answer = scene.answer(fetch_many(2, 0, 1, max_bytes=2 * len(batch), min_bytes=1), 12)
+    answer = harness.answer(fetch_many(2, 0, 1, max_bytes=2 * len(batch), min_bytes=1), 12)
 
     sizes = [len(each.records) for each in answer.responses[0].partitions]
     assert sizes == [len(batch), len(batch), 0]
 
 
-def test_a_partition_has_a_limit_of_its_own(scene: Scene) -> None:
-    scene.create("t")
+def test_partition_limit_applies(harness: BrokerHarness) -> None:
+    harness.create("t")
     batch = new_batch("x" * 100)
     for _ in range(3):
-        scene.produce(batch)
+        harness.produce(batch)
     asked = FetchPartition(partition=Partition(0), partition_max_bytes=2 * len(batch))
     topic = FetchTopic(topic=Topic("t"), partitions=(asked,))
 
-    answer = scene.answer(FetchRequest(min_bytes=1, topics=(topic,)), 12)
+    answer = harness.answer(FetchRequest(min_bytes=1, topics=(topic,)), 12)
 
     assert len(values_in(answer.responses[0].partitions[0].records)) == 2
 
@@ -190,114 +188,113 @@ def test_a_partition_has_a_limit_of_its_own(scene: Scene) -> None:
 # Waiting
 
 
-def test_a_fetch_waits_as_long_as_it_said_and_then_gets_nothing(scene: Scene) -> None:
-    scene.create("t")
-    pending = scene.ask(fetch_request(max_wait_ms=500), 12)
+def test_fetch_waits_max_wait_ms_and_returns_no_records(harness: BrokerHarness) -> None:
+    harness.create("t")
+    pending = harness.ask(fetch_request(max_wait_ms=500), 12)
 
-    scene.advance(499)
+    harness.advance(499)
     assert not pending.is_answered
-    scene.advance(1)
+    harness.advance(1)
 
     assert only(pending).records == b""
     assert only(pending).error_code == 0
-    assert scene.broker.next_deadline() is None or len(scene.broker.fetches) == 0
+    assert harness.broker.next_deadline() is None or len(harness.broker.purgatory) == 0
 
 
-def test_a_fetch_waits_until_there_is_as_much_as_it_wants(scene: Scene) -> None:
-    scene.create("t")
+def test_fetch_waits_until_min_bytes_are_available(harness: BrokerHarness) -> None:
+    harness.create("t")
     batch = new_batch("x" * 100)
-    pending = scene.ask(fetch_request(min_bytes=2 * len(batch) + 1), 12)
+    pending = harness.ask(fetch_request(min_bytes=2 * len(batch) + 1), 12)
 
-    scene.produce(batch)
-    scene.produce(batch)
+    harness.produce(batch)
+    harness.produce(batch)
     assert not pending.is_answered
-    scene.produce(batch)
+    harness.produce(batch)
 
     assert len(values_in(only(pending).records)) == 3
 
 
-def test_what_is_there_already_counts(scene: Scene) -> None:
-    scene.create("t")
+def test_available_bytes_count_towards_min_bytes(harness: BrokerHarness) -> None:
+    harness.create("t")
     batch = new_batch("x" * 100)
-    scene.produce(batch)
-    pending = scene.ask(fetch_request(min_bytes=2 * len(batch)), 12)
+    harness.produce(batch)
+    pending = harness.ask(fetch_request(min_bytes=2 * len(batch)), 12)
     assert not pending.is_answered
 
-    scene.produce(batch)
+    harness.produce(batch)
 
     assert pending.is_answered
 
 
-def test_records_elsewhere_wake_nobody(scene: Scene) -> None:
-    scene.create("t", 2)
-    pending = scene.ask(fetch_request(), 12)
+def test_append_to_another_partition_does_not_complete_a_fetch(harness: BrokerHarness) -> None:
+    harness.create("t", 2)
+    pending = harness.ask(fetch_request(), 12)
 
-    scene.produce(new_batch("a"), partition=1)
+    harness.produce(new_batch("a"), partition=1)
 
     assert not pending.is_answered
 
 
-def test_nobody_waits_for_more_than_an_answer_can_hold(scene: Scene) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a"))
+def test_min_bytes_is_capped_by_the_maximum_response(harness: BrokerHarness) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
 
-    pending = scene.ask(fetch_request(min_bytes=1000, max_bytes=10), 12)
+    pending = harness.ask(fetch_request(min_bytes=1000, max_bytes=10), 12)
 
     assert pending.is_answered
 
 
-def test_a_fetch_on_one_of_many_partitions_is_answered_for_all(scene: Scene) -> None:
-    scene.create("t", 3)
-    pending = scene.ask(fetch_many(0, 1, 2, min_bytes=1, max_wait_ms=Millis(500)), 12)
+def test_completed_fetch_has_all_partitions(harness: BrokerHarness) -> None:
+    harness.create("t", 3)
+    pending = harness.ask(fetch_many(0, 1, 2, min_bytes=1, max_wait_ms=Millis(500)), 12)
 
-    scene.produce(new_batch("a"), partition=1)
+    harness.produce(new_batch("a"), partition=1)
 
     values = [values_in(each.records) for each in pending.answer.responses[0].partitions]
     assert values == [[], ["a"], []]
-    assert len(scene.broker.fetches) == 0
+    assert len(harness.broker.purgatory) == 0
 
 
-def test_a_partition_asked_for_twice_is_answered_twice(scene: Scene) -> None:
-    scene.create("t")
-    pending = scene.ask(fetch_many(0, 0, min_bytes=1, max_wait_ms=Millis(500)), 12)
+def test_duplicate_partition_is_read_twice(harness: BrokerHarness) -> None:
+    harness.create("t")
+    pending = harness.ask(fetch_many(0, 0, min_bytes=1, max_wait_ms=Millis(500)), 12)
 
-    scene.produce(new_batch("a"))
+    harness.produce(new_batch("a"))
 
     assert len(pending.answer.responses[0].partitions) == 2
-    assert len(scene.broker.fetches) == 0
+    assert len(harness.broker.purgatory) == 0
 
 
-def test_deleting_the_topic_answers_who_waits_for_it(scene: Scene) -> None:
-    scene.create("t")
-    pending = scene.ask(fetch_request(), 12)
+def test_deleting_the_topic_completes_its_fetches(harness: BrokerHarness) -> None:
+    harness.create("t")
+    pending = harness.ask(fetch_request(), 12)
 
-    scene.answer(DeleteTopicsRequest(topic_names=(Topic("t"),)), 5)
+    harness.answer(DeleteTopicsRequest(topic_names=(Topic("t"),)), 5)
 
     assert name_of(only(pending).error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_shutting_down_answers_everybody(scene: Scene) -> None:
-    scene.create("t")
-    pending = scene.ask(fetch_request(), 12)
+def test_shutdown_completes_all_fetches(harness: BrokerHarness) -> None:
+    harness.create("t")
+    pending = harness.ask(fetch_request(), 12)
 
-    scene.broker.shut_down(scene.now)
+    harness.shut_down()
 
     assert only(pending).error_code == 0
 
 
-def test_the_node_itself_wakes_who_waits_for_its_own_topics(scene: Scene) -> None:
-    pending = scene.ask(fetch_request(0, "__consumer_offsets"), 12)
+def test_appends_to_internal_topics_complete_fetches(harness: BrokerHarness) -> None:
+    pending = harness.ask(fetch_request(0, "__consumer_offsets"), 12)
     offset = OffsetToCommit(topic=Topic("t"), partition=Partition(0), offset=Offset(5))
-    ticket = scene.broker.groups.issue(lambda _: None)
 
-    scene.broker.groups.submit(
-        CommitOffsets(ticket=ticket, group_id=GroupId("g"), offsets=(offset,)), scene.now
+    harness.submit(
+        lambda ticket: CommitOffsets(ticket=ticket, group_id=GroupId("g"), offsets=(offset,))
     )
 
     assert only(pending).high_watermark == 1
 
 
-# Transactions that somebody else has written
+# Imported transactions
 
 
 def transactional(value: str) -> bytes:
@@ -310,15 +307,15 @@ def transactional(value: str) -> bytes:
     )
 
 
-def test_readers_of_committed_records_stop_at_an_open_transaction(scene: Scene) -> None:
-    scene.create("t")
-    scene.produce(new_batch("a"))
-    log = scene.catalog.partition(Topic("t"), 0)
+def test_read_committed_stops_at_an_open_transaction(harness: BrokerHarness) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
+    log = harness.catalog.partition(Topic("t"), 0)
     assert log is not None
-    log.append_own(transactional("b"), scene.now)
+    log.append_trusted(transactional("b"), harness.now)
 
-    everything = only(scene.ask(fetch_request(), 12))
-    committed = only(scene.ask(fetch_request(isolation_level=1), 12))
+    everything = only(harness.ask(fetch_request(), 12))
+    committed = only(harness.ask(fetch_request(isolation_level=1), 12))
 
     assert values_in(everything.records) == ["a", "b"]
     assert values_in(committed.records) == ["a"]
@@ -326,11 +323,11 @@ def test_readers_of_committed_records_stop_at_an_open_transaction(scene: Scene) 
     assert committed.aborted_transactions == ()
 
 
-def test_readers_of_committed_records_are_told_what_was_aborted(scene: Scene) -> None:
-    scene.create("t")
-    log = scene.catalog.partition(Topic("t"), 0)
+def test_read_committed_returns_aborted_transactions(harness: BrokerHarness) -> None:
+    harness.create("t")
+    log = harness.catalog.partition(Topic("t"), 0)
     assert log is not None
-    log.append_own(transactional("b"), scene.now)
+    log.append_trusted(transactional("b"), harness.now)
     marker = new_marker_batch(
         EndTransactionMarker(type=MarkerType.ABORT, coordinator_epoch=0),
         producer_id=ProducerId(3),
@@ -338,10 +335,10 @@ def test_readers_of_committed_records_are_told_what_was_aborted(scene: Scene) ->
         timestamp=START,
         base_offset=Offset(0),
     )
-    log.append_own(encode(marker), scene.now)
+    log.append_trusted(encode(marker), harness.now)
 
-    told = only(scene.ask(fetch_request(isolation_level=1), 12))
+    returned = only(harness.ask(fetch_request(isolation_level=1), 12))
 
-    assert told.last_stable_offset == 2
-    (aborted,) = told.aborted_transactions
+    assert returned.last_stable_offset == 2
+    (aborted,) = returned.aborted_transactions
     assert (aborted.producer_id, aborted.first_offset) == (3, 0)

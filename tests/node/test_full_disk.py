@@ -1,11 +1,11 @@
-"""A full disk: what needs room is refused, what needs none goes on, and so does the node."""
+"""A full disk: writes are refused, reads and the node continue."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kohort.log.osdisk import OsDisk
+from kohort.log.os_disk import OsDisk
 from kohort.types import Topic
 from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -17,26 +17,26 @@ from kohort.wire.api.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.log.disks import FullDisk
-from tests.node.asking import Scene, name_of, new_batch, produce_request, values_in
+from tests.log.faulty_disks import FullDisk
+from tests.node.broker_harness import BrokerHarness, name_of, new_batch, produce_request, values_in
 
 PLENTY = 1 << 30
 
 
 class Filling:
-    """A scene on a disk that can be filled and emptied."""
+    """A harness on a disk that can be filled and emptied."""
 
     def __init__(self, where: Path) -> None:
         self._disk = FullDisk(OsDisk(where), PLENTY)
-        self.scene = Scene(self._disk)
-        self.scene.create("t")
-        self.scene.produce(new_batch("before"))
+        self.harness = BrokerHarness(self._disk)
+        self.harness.create("t")
+        self.harness.produce(new_batch("before"))
 
     def fill(self) -> None:
-        self._disk.room = 0
+        self._disk.free_bytes = 0
 
     def empty(self) -> None:
-        self._disk.room = PLENTY
+        self._disk.free_bytes = PLENTY
 
 
 @pytest.fixture
@@ -44,38 +44,38 @@ def filling(tmp_path: Path) -> Iterator[Filling]:
     filling = Filling(tmp_path)
     yield filling
     filling.empty()
-    filling.scene.close()
+    filling.harness.close()
 
 
-def test_nothing_is_taken_while_it_is_full_and_all_is_well_afterwards(filling: Filling) -> None:
-    scene = filling.scene
+def test_writes_fail_while_the_disk_is_full_and_succeed_afterwards(filling: Filling) -> None:
+    harness = filling.harness
     filling.fill()
-    refused = scene.produce(new_batch("lost"), acks=-1)
+    refused = harness.produce(new_batch("lost"), acks=-1)
     filling.empty()
-    taken = scene.produce(new_batch("after"), acks=-1)
+    taken = harness.produce(new_batch("after"), acks=-1)
 
     assert name_of(refused.error_code) == "KAFKA_STORAGE_ERROR"
     assert refused.error_message == "No space left on device"
     assert (taken.error_code, taken.base_offset) == (0, 1)
-    assert values_in(scene.fetch().records) == ["before", "after"]
+    assert values_in(harness.fetch().records) == ["before", "after"]
 
 
-def test_reading_needs_no_room(filling: Filling) -> None:
+def test_reads_work_on_a_full_disk(filling: Filling) -> None:
     filling.fill()
 
-    assert values_in(filling.scene.fetch().records) == ["before"]
+    assert values_in(filling.harness.fetch().records) == ["before"]
 
 
-def test_a_producer_without_acks_is_hung_up_on(filling: Filling) -> None:
+def test_full_disk_disconnects_a_producer_with_acks_0(filling: Filling) -> None:
     filling.fill()
 
-    pending = filling.scene.ask(produce_request(new_batch("lost"), acks=0), 12)
+    pending = filling.harness.ask(produce_request(new_batch("lost"), acks=0), 12)
 
-    assert "KAFKA_STORAGE_ERROR" in (pending.request.hang_up_reason or "")
+    assert "KAFKA_STORAGE_ERROR" in (pending.request.disconnect_reason or "")
 
 
-def test_whatever_must_be_written_down_is_refused(filling: Filling) -> None:
-    scene = filling.scene
+def test_every_write_request_is_refused_with_a_storage_error(filling: Filling) -> None:
+    harness = filling.harness
     asked = MetadataRequestTopic(name=Topic("new"))
     creatable = CreatableTopic(name=Topic("new"), num_partitions=1, replication_factor=1)
     growing = CreatePartitionsTopic(name=Topic("t"), count=2, assignments=None)
@@ -84,16 +84,16 @@ def test_whatever_must_be_written_down_is_refused(filling: Filling) -> None:
     filling.fill()
 
     errors = {
-        "ask": scene.answer(MetadataRequest(topics=(asked,)), 9).topics[0].error_code,
-        "create": scene.answer(CreateTopicsRequest(topics=(creatable,)), 7).topics[0].error_code,
-        "grow": scene.answer(CreatePartitionsRequest(topics=(growing,)), 3).results[0].error_code,
-        "alter": scene.answer(IncrementalAlterConfigsRequest(resources=(altering,)), 1)
+        "ask": harness.answer(MetadataRequest(topics=(asked,)), 9).topics[0].error_code,
+        "create": harness.answer(CreateTopicsRequest(topics=(creatable,)), 7).topics[0].error_code,
+        "grow": harness.answer(CreatePartitionsRequest(topics=(growing,)), 3).results[0].error_code,
+        "alter": harness.answer(IncrementalAlterConfigsRequest(resources=(altering,)), 1)
         .responses[0]
         .error_code,
-        "delete": scene.answer(DeleteTopicsRequest(topic_names=(Topic("t"),)), 5)
+        "delete": harness.answer(DeleteTopicsRequest(topic_names=(Topic("t"),)), 5)
         .responses[0]
         .error_code,
-        "init": scene.answer(InitProducerIdRequest(transactional_id=None), 4).error_code,
+        "init": harness.answer(InitProducerIdRequest(transactional_id=None), 4).error_code,
     }
 
     assert {what: name_of(code) for what, code in errors.items()} == dict.fromkeys(
@@ -101,11 +101,11 @@ def test_whatever_must_be_written_down_is_refused(filling: Filling) -> None:
     )
 
 
-def test_what_was_refused_can_be_done_once_there_is_room(filling: Filling) -> None:
-    scene = filling.scene
+def test_refused_requests_succeed_when_space_is_free(filling: Filling) -> None:
+    harness = filling.harness
     filling.fill()
-    scene.create("new")
+    harness.create("new")
     filling.empty()
 
-    assert scene.create("new").error_code == 0
-    assert scene.produce(new_batch("a"), "new").base_offset == 0
+    assert harness.create("new").error_code == 0
+    assert harness.produce(new_batch("a"), "new").base_offset == 0

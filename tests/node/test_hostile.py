@@ -1,4 +1,4 @@
-"""Clients that mean no good: each loses its own connection, and nobody else notices.
+"""Hostile clients: each loses its own connection, and no other client is affected.
 
 One node serves all the tests, and a bystander works on beside each of them.
 """
@@ -34,12 +34,12 @@ from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest
 from kohort.wire.envelope import encode_request
-from tests.node.asking import new_batch, produce_request
-from tests.node.bystanding import Bystander
-from tests.node.calling import Caller, HungUp, join_alone, join_request
-from tests.node.inventing import Inventor, Pool
-from tests.node.serving import Served
-from tests.waiting import wait_until
+from tests.node.background_client import BackgroundClient
+from tests.node.broker_harness import new_batch, produce_request
+from tests.node.random_requests import KnownValues, RandomRequests
+from tests.node.raw_client import Disconnected, RawClient, join_alone, join_request
+from tests.node.served_node import ServedNode
+from tests.wait import wait_until
 
 MEBIBYTE = 1 << 20
 
@@ -53,17 +53,17 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("hostile"), SETTINGS) as served:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNode]:
+    with ServedNode(tmp_path_factory.mktemp("hostile"), SETTINGS) as served:
         yield served
         assert served.stop() == 0
 
 
 @pytest.fixture(autouse=True)
-def _bystander(served: Served) -> Iterator[None]:
-    with Bystander(served.address):
+def _bystander(served: ServedNode) -> Iterator[None]:
+    with BackgroundClient(served.address):
         yield
-    assert "Traceback" not in served.journal
+    assert "Traceback" not in served.log
 
 
 @pytest.fixture
@@ -73,104 +73,104 @@ def random() -> Random:
     return Random(seed)  # noqa: S311  # nothing here is secret
 
 
-def is_hung_up_on(caller: Caller) -> bool:
-    """Whether the node ends this connection; answers that come before are ignored."""
+def is_hung_up_on(client: RawClient) -> bool:
+    """Whether the node closes this connection; earlier responses are ignored."""
     try:
         while True:
-            caller.receive_frame()
-    except HungUp:
+            client.receive_frame()
+    except Disconnected:
         return True
     except TimeoutError:
         return False
 
 
-def closings(served: Served) -> list[str]:
-    return [line for line in served.journal.splitlines() if "connection-closed" in line]
+def closings(served: ServedNode) -> list[str]:
+    return [line for line in served.log.splitlines() if "connection-closed" in line]
 
 
-# Bytes that are no requests
+# Malformed frames
 
 BAD_LENGTHS = (-1, -(2**31), 0, 3, 2**31 - 1, 104_857_601)
 
 
 @pytest.mark.parametrize("length", BAD_LENGTHS)
-def test_a_length_that_cannot_be_closes_the_connection_with_one_line(
-    served: Served, length: int
+def test_invalid_frame_length_closes_the_connection_with_one_log_line(
+    served: ServedNode, length: int
 ) -> None:
     before = len(closings(served))
 
-    with Caller(served.address) as caller:
-        caller.socket.sendall(struct.pack(">i", length) + b"and more")
-        assert is_hung_up_on(caller)
+    with RawClient(served.address) as client:
+        client.socket.sendall(struct.pack(">i", length) + b"and more")
+        assert is_hung_up_on(client)
 
     assert [str(length) in line for line in closings(served)[before:]] == [True]
 
 
-def test_noise_closes_its_connection_and_no_other(served: Served, random: Random) -> None:
+def test_random_bytes_close_only_their_connection(served: ServedNode, random: Random) -> None:
     before = len(closings(served))
     count = 200
 
     for _ in range(count):
         noise = random.randbytes(random.randrange(4, 200))
-        with Caller(served.address) as caller:
-            caller.socket.sendall(struct.pack(">i", len(noise)) + noise)
-            assert is_hung_up_on(caller)
+        with RawClient(served.address) as client:
+            client.socket.sendall(struct.pack(">i", len(noise)) + noise)
+            assert is_hung_up_on(client)
 
     assert len(closings(served)) == before + count
 
 
-def test_garbage_after_a_request_closes_the_connection(served: Served) -> None:
-    with Caller(served.address) as caller:
-        assert caller.ask(MetadataRequest(topics=()), 9).brokers
-        _, frame = caller.encode(MetadataRequest(topics=()), 9)
-        caller.socket.sendall(frame + b"\xff" * 100)
-        assert is_hung_up_on(caller)
+def test_garbage_after_a_request_closes_the_connection(served: ServedNode) -> None:
+    with RawClient(served.address) as client:
+        assert client.ask(MetadataRequest(topics=()), 9).brokers
+        _, frame = client.encode(MetadataRequest(topics=()), 9)
+        client.socket.sendall(frame + b"\xff" * 100)
+        assert is_hung_up_on(client)
 
 
-def test_bytes_behind_a_request_in_its_frame_are_let_be_as_kafka_does(served: Served) -> None:
-    with Caller(served.address) as caller:
-        asked, frame = caller.encode(MetadataRequest(topics=()), 9)
-        caller.socket.sendall(struct.pack(">i", len(frame) - 4 + 1) + frame[4:] + b"!")
-        assert caller.receive(asked).brokers
+def test_trailing_bytes_in_a_frame_are_ignored_as_in_kafka(served: ServedNode) -> None:
+    with RawClient(served.address) as client:
+        asked, frame = client.encode(MetadataRequest(topics=()), 9)
+        client.socket.sendall(struct.pack(">i", len(frame) - 4 + 1) + frame[4:] + b"!")
+        assert client.receive(asked).brokers
 
 
 @pytest.mark.parametrize(("key", "version"), [(3, 99), (0, 2), (17, 1), (999, 0), (-1, -1)])
-def test_what_nobody_speaks_closes_the_connection(served: Served, key: int, version: int) -> None:
-    with Caller(served.address) as caller:
+def test_unknown_api_key_closes_the_connection(served: ServedNode, key: int, version: int) -> None:
+    with RawClient(served.address) as client:
         frame = struct.pack(">hhih", key, version, 1, -1) + bytes(10)
-        caller.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        assert is_hung_up_on(caller)
+        client.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        assert is_hung_up_on(client)
 
 
-def test_a_version_of_tomorrow_is_told_what_is_spoken_here(served: Served) -> None:
-    with Caller(served.address) as caller:
+def test_newer_api_versions_request_gets_the_supported_versions(served: ServedNode) -> None:
+    with RawClient(served.address) as client:
         frame = struct.pack(">hhih", 18, 99, 1, -1) + b"whatever comes then"
-        caller.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        correlation_id, error = struct.unpack_from(">ih", caller.receive_frame())
+        client.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        correlation_id, error = struct.unpack_from(">ih", client.receive_frame())
         assert (correlation_id, error) == (1, ErrorCode.UNSUPPORTED_VERSION)
 
         named = ApiVersionsRequest(client_software_name="c", client_software_version="1")
-        assert caller.ask(named, 3).api_keys
+        assert client.ask(named, 3).api_keys
 
 
-def test_damaged_requests_do_no_harm(served: Served, random: Random) -> None:
-    pool = Pool(texts=("t", "g", "m"), blobs=(new_batch("a"),), ids=(bytes(16),))
-    inventor = Inventor(random, pool)
+def test_corrupted_requests_do_not_affect_other_clients(served: ServedNode, random: Random) -> None:
+    pool = KnownValues(texts=("t", "g", "m"), blobs=(new_batch("a"),), ids=(bytes(16),))
+    inventor = RandomRequests(random, pool)
 
     for _ in range(60):
-        with Caller(served.address) as caller:
+        with RawClient(served.address) as client:
             for _ in range(10):
-                body, version = inventor.invent()
+                body, version = inventor.next_request()
                 data = bytearray(encode_request(body, version, 1, "hostile"))
                 for _ in range(random.randrange(3)):
                     data[random.randrange(4, len(data))] = random.randrange(256)
                 try:
-                    caller.socket.sendall(data)
+                    client.socket.sendall(data)
                 except ConnectionError:
                     break
 
-    with Caller(served.address) as caller:
-        assert caller.ask(MetadataRequest(topics=()), 9).brokers
+    with RawClient(served.address) as client:
+        assert client.ask(MetadataRequest(topics=()), 9).brokers
 
 
 # Counts
@@ -179,18 +179,18 @@ ABSURD = (2**31 - 1, 2**31 - 2, 1_000_000)
 
 
 @pytest.mark.parametrize("count", ABSURD)
-def test_a_count_that_no_frame_could_hold_closes_the_connection(served: Served, count: int) -> None:
+def test_impossible_array_length_closes_the_connection(served: ServedNode, count: int) -> None:
     before = served.resident_bytes
 
-    with Caller(served.address) as caller:
+    with RawClient(served.address) as client:
         body = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", count)
-        caller.socket.sendall(struct.pack(">i", len(body)) + body)
-        assert is_hung_up_on(caller)
+        client.socket.sendall(struct.pack(">i", len(body)) + body)
+        assert is_hung_up_on(client)
 
     assert served.resident_bytes - before < 10 * MEBIBYTE
 
 
-def test_requests_about_a_hundred_thousand_things_are_answered(served: Served) -> None:
+def test_requests_with_100_000_items_are_answered(served: ServedNode) -> None:
     many = range(100_000)
     metadata = MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=Topic(f"missing-{n}")) for n in many),
@@ -209,35 +209,33 @@ def test_requests_about_a_hundred_thousand_things_are_answered(served: Served) -
         topics=(OffsetCommitRequestTopic(name=Topic("missing"), partitions=partitions),),
     )
 
-    with Caller(served.address) as caller:
-        assert len(caller.ask(metadata, 9).topics) == len(many)
-        assert len(caller.ask(groups, 5).groups) == len(many)
-        assert len(caller.ask(commit, 8).topics[0].partitions) == len(many)
+    with RawClient(served.address) as client:
+        assert len(client.ask(metadata, 9).topics) == len(many)
+        assert len(client.ask(groups, 5).groups) == len(many)
+        assert len(client.ask(commit, 8).topics[0].partitions) == len(many)
 
 
 # Connections
 
 
-def test_connections_cut_within_a_frame_leave_nothing_behind(
-    served: Served, random: Random
-) -> None:
+def test_connections_closed_within_a_frame_leak_nothing(served: ServedNode, random: Random) -> None:
     files = served.open_files
 
     for _ in range(200):
-        with Caller(served.address) as caller:
-            _, frame = caller.encode(MetadataRequest(topics=None), 9)
-            caller.socket.sendall(frame[: random.randrange(1, len(frame))])
+        with RawClient(served.address) as client:
+            _, frame = client.encode(MetadataRequest(topics=None), 9)
+            client.socket.sendall(frame[: random.randrange(1, len(frame))])
 
     wait_until(lambda: served.open_files <= files, what="sockets closed")
 
 
-def test_thousands_of_idle_connections_cost_little(served: Served) -> None:
+def test_thousands_of_idle_connections_use_little_memory(served: ServedNode) -> None:
     count = min(IDLE, _files_allowed() - 500)
     files, before = served.open_files, served.resident_bytes
 
     with ExitStack() as stack:
         for _ in range(count):
-            stack.enter_context(Caller(served.address)).socket.sendall(b"\0\0")
+            stack.enter_context(RawClient(served.address)).socket.sendall(b"\0\0")
         wait_until(lambda: served.open_files >= files + count, what="all accepted")
         growth = served.resident_bytes - before
         print(f"{count} connections, {growth // count} bytes each")
@@ -253,39 +251,39 @@ def _files_allowed() -> int:
     return hard
 
 
-def test_a_member_cut_while_it_joins_does_not_hold_up_its_group(served: Served) -> None:
-    with Caller(served.address) as caller:
-        first = join_alone(caller, "cut", session_ms=5000)
-        with Caller(served.address) as gone:
-            told = gone.ask(join_request("cut", session_ms=500), 9)
-            gone.send(join_request("cut", told.member_id, session_ms=500), 9)
+def test_member_disconnected_during_a_join_does_not_block_its_group(served: ServedNode) -> None:
+    with RawClient(served.address) as client:
+        first = join_alone(client, "cut", session_ms=5000)
+        with RawClient(served.address) as gone:
+            returned = gone.ask(join_request("cut", session_ms=500), 9)
+            gone.send(join_request("cut", returned.member_id, session_ms=500), 9)
             beat = HeartbeatRequest(
                 group_id=first.group_id,
                 generation_id=first.generation,
                 member_id=first.member_id,
             )
             wait_until(
-                lambda: caller.ask(beat, 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS,
+                lambda: client.ask(beat, 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS,
                 what="a rebalance",
             )
 
         def is_alone() -> bool:
-            joined = caller.ask(join_request("cut", first.member_id, session_ms=5000), 9)
+            joined = client.ask(join_request("cut", first.member_id, session_ms=5000), 9)
             assert joined.error_code == 0
             return [member.member_id for member in joined.members] == [first.member_id]
 
         wait_until(is_alone, what="the other one's session to end")
 
 
-# Asking and not listening
+# Clients that do not read
 
 
-def test_readers_that_never_read_take_little_memory(served: Served) -> None:
+def test_clients_that_never_read_use_little_memory(served: ServedNode) -> None:
     make_large_topic(served, "large", 20)
     before = served.resident_bytes
 
     with ExitStack() as stack:
-        readers = [stack.enter_context(Caller(served.address)) for _ in range(10)]
+        readers = [stack.enter_context(RawClient(served.address)) for _ in range(10)]
         for reader in readers:
             frames = [reader.encode(greedy("large"), 12)[1] for _ in range(300)]
             reader.socket.sendall(b"".join(frames))
@@ -294,32 +292,32 @@ def test_readers_that_never_read_take_little_memory(served: Served) -> None:
         assert peak - before < 20 * MEBIBYTE * len(readers)
 
 
-def test_a_hundred_thousand_requests_at_once_are_answered_in_their_time(served: Served) -> None:
-    # Answered with far more than it takes to ask, and than the system keeps for us.
+def test_pipeline_of_100_000_requests_is_answered(served: ServedNode) -> None:
+    # The responses are much larger than the requests and than the socket buffers.
     request = ApiVersionsRequest(client_software_name="c", client_software_version="1")
     before = served.resident_bytes
 
-    with Caller(served.address) as caller:
-        frames = [caller.encode(request, 3) for _ in range(PIPELINED)]
+    with RawClient(served.address) as client:
+        frames = [client.encode(request, 3) for _ in range(PIPELINED)]
         stream = b"".join(frame for _, frame in frames)
-        sender = threading.Thread(target=caller.socket.sendall, args=(stream,))
+        sender = threading.Thread(target=client.socket.sendall, args=(stream,))
         sender.start()
         growth = watch_memory(served, seconds=1.0) - before
         print(f"{growth // MEBIBYTE} MiB more for {PIPELINED} requests")
         assert growth < 20 * MEBIBYTE
 
         for asked, _ in frames:
-            assert caller.receive(asked).error_code == 0
+            assert client.receive(asked).error_code == 0
         sender.join()
 
 
-def make_large_topic(served: Served, name: str, mebibytes: int) -> None:
-    with Caller(served.address) as caller:
+def make_large_topic(served: ServedNode, name: str, mebibytes: int) -> None:
+    with RawClient(served.address) as client:
         asked = MetadataRequestTopic(name=Topic(name))
-        caller.ask(MetadataRequest(topics=(asked,)), 9)
+        client.ask(MetadataRequest(topics=(asked,)), 9)
         batch = new_batch("x" * (MEBIBYTE - 1000), at=time.time_ns() // 1_000_000)
         for _ in range(mebibytes):
-            answer = caller.ask(produce_request(batch, name, acks=1), 9)
+            answer = client.ask(produce_request(batch, name, acks=1), 9)
             assert answer.responses[0].partition_responses[0].error_code == 0
 
 
@@ -332,8 +330,8 @@ def greedy(name: str) -> FetchRequest:
     return FetchRequest(max_wait_ms=Millis(0), max_bytes=2**31 - 1, topics=(topic,))
 
 
-def watch_memory(served: Served, seconds: float) -> int:
-    """The most it had in the meantime."""
+def watch_memory(served: ServedNode, seconds: float) -> int:
+    """The maximum so far."""
     seen: list[int] = []
     end = time.monotonic() + seconds
 

@@ -1,4 +1,4 @@
-"""ListOffsets: beginnings, ends and moments."""
+"""ListOffsets: earliest, latest and by timestamp."""
 
 import pytest
 
@@ -9,11 +9,16 @@ from kohort.wire.api.k02_list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.node.asking import START, Scene, name_of, new_batch
+from tests.node.broker_harness import START, BrokerHarness, name_of, new_batch
 
 
 def look(
-    scene: Scene, timestamp: int, *, version: int = 11, epoch: int = -1, isolation: int = 0
+    harness: BrokerHarness,
+    timestamp: int,
+    *,
+    version: int = 11,
+    epoch: int = -1,
+    isolation: int = 0,
 ) -> ListOffsetsPartitionResponse:
     asked = ListOffsetsPartition(
         partition_index=Partition(0), timestamp=Millis(timestamp), current_leader_epoch=epoch
@@ -23,25 +28,23 @@ def look(
         isolation_level=isolation,
         topics=(ListOffsetsTopic(name=Topic("t"), partitions=(asked,)),),
     )
-    result = scene.answer(request, version).topics[0].partitions[0]
+    result = harness.answer(request, version).topics[0].partitions[0]
     assert isinstance(result, ListOffsetsPartitionResponse)
     return result
 
 
 @pytest.fixture
-def history(scene: Scene) -> Scene:
+def history(harness: BrokerHarness) -> BrokerHarness:
     """Offsets 0 and 1 at 10 ms, 2 at 30 ms, 3 at 20 ms."""
-    scene.create("t")
-    scene.produce(new_batch("a", "b", at=START + 10))
-    scene.produce(new_batch("c", at=START + 30))
-    scene.produce(new_batch("d", at=START + 20))
-    return scene
+    harness.create("t")
+    harness.produce(new_batch("a", "b", at=START + 10))
+    harness.produce(new_batch("c", at=START + 30))
+    harness.produce(new_batch("d", at=START + 20))
+    return harness
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_the_beginning_and_the_end_are_positions_without_a_time(
-    history: Scene, version: int
-) -> None:
+def test_earliest_and_latest_have_no_timestamp(history: BrokerHarness, version: int) -> None:
     start, end = look(history, -2, version=version), look(history, -1, version=version)
 
     assert (start.offset, start.timestamp) == (0, -1)
@@ -53,8 +56,8 @@ def test_the_beginning_and_the_end_are_positions_without_a_time(
     ("since_start", "offset", "timestamp"),
     [(0, 0, 10), (10, 0, 10), (11, 2, 30), (30, 2, 30), (31, -1, None)],
 )
-def test_a_moment_finds_the_first_record_that_is_not_older(
-    history: Scene, since_start: int, offset: int, timestamp: int | None
+def test_timestamp_finds_the_first_record_not_older(
+    history: BrokerHarness, since_start: int, offset: int, timestamp: int | None
 ) -> None:
     found = look(history, START + since_start)
 
@@ -63,29 +66,29 @@ def test_a_moment_finds_the_first_record_that_is_not_older(
     assert found.timestamp == (-1 if timestamp is None else START + timestamp)
 
 
-def test_the_newest_timestamp_is_found_with_its_offset(history: Scene) -> None:
+def test_max_timestamp_is_found_with_its_offset(history: BrokerHarness) -> None:
     found = look(history, -3)
 
     assert (found.offset, found.timestamp, found.leader_epoch) == (2, START + 30, 0)
 
 
-def test_an_empty_partition_has_no_newest_timestamp(scene: Scene) -> None:
-    scene.create("t")
+def test_empty_partition_has_no_max_timestamp(harness: BrokerHarness) -> None:
+    harness.create("t")
 
-    found = look(scene, -3)
+    found = look(harness, -3)
 
     assert (found.error_code, found.offset, found.timestamp) == (0, -1, -1)
 
 
-def test_everything_is_local_and_nothing_is_tiered(history: Scene) -> None:
+def test_all_records_are_local_and_none_tiered(history: BrokerHarness) -> None:
     assert look(history, -4).offset == 0
     assert look(history, -5).offset == -1
     assert look(history, -6).offset == -1
 
 
 @pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11)])
-def test_a_special_time_needs_a_version_that_knows_it(
-    history: Scene, timestamp: int, version: int
+def test_special_timestamp_requires_its_version(
+    history: BrokerHarness, timestamp: int, version: int
 ) -> None:
     found = look(history, timestamp, version=version)
 
@@ -93,12 +96,12 @@ def test_a_special_time_needs_a_version_that_knows_it(
     assert found.offset == -1
 
 
-def test_a_leader_epoch_from_the_future_is_not_known(history: Scene) -> None:
+def test_newer_leader_epoch_is_refused(history: BrokerHarness) -> None:
     assert name_of(look(history, -1, epoch=1).error_code) == "UNKNOWN_LEADER_EPOCH"
     assert look(history, -1, epoch=0).error_code == 0
 
 
-def test_a_missing_partition_and_one_named_twice_are_refused(history: Scene) -> None:
+def test_unknown_and_duplicate_partitions_are_refused(history: BrokerHarness) -> None:
     twice = ListOffsetsPartition(partition_index=Partition(0), timestamp=Millis(-1))
     missing = ListOffsetsPartition(partition_index=Partition(9), timestamp=Millis(-1))
     topic = ListOffsetsTopic(name=Topic("t"), partitions=(twice, missing, twice))
@@ -109,7 +112,7 @@ def test_a_missing_partition_and_one_named_twice_are_refused(history: Scene) -> 
     assert errors == ["INVALID_REQUEST", "UNKNOWN_TOPIC_OR_PARTITION"]
 
 
-def test_readers_of_committed_records_end_where_a_transaction_is_open(history: Scene) -> None:
+def test_read_committed_latest_is_the_last_stable_offset(history: BrokerHarness) -> None:
     log = history.catalog.partition(Topic("t"), 0)
     assert log is not None
     batch = new_batch(
@@ -120,7 +123,7 @@ def test_readers_of_committed_records_end_where_a_transaction_is_open(history: S
         producer_epoch=ProducerEpoch(0),
         base_sequence=0,
     )
-    log.append_own(batch, history.now)
+    log.append_trusted(batch, history.now)
 
     assert look(history, -1).offset == 5
     assert look(history, -1, isolation=1).offset == 4

@@ -1,4 +1,4 @@
-"""A node with a long history of groups: topics are served while it reads it, groups afterwards."""
+"""A node with a large `__consumer_offsets` serves topics while it loads groups."""
 
 import time
 from pathlib import Path
@@ -17,15 +17,15 @@ from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from kohort.wire.api.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from tests.node.asking import fetch_request, new_batch, produce_request
-from tests.node.calling import Asked, Caller
-from tests.node.serving import Served
-from tests.node.working import LOADING, TOPIC
+from tests.node.broker_harness import fetch_request, new_batch, produce_request
+from tests.node.kill_workers import LOADING, TOPIC
+from tests.node.raw_client import RawClient, SentRequest
+from tests.node.served_node import ServedNode
 
 PARTITIONS = 50
 GROUPS = 400
 ROUNDS = 10
-"""So many commits of every group for every partition: 200,000 in all."""
+"""Commits per group and partition: 200,000 commits in all."""
 
 SETTINGS = {"kohort.durability": "os"}
 
@@ -34,17 +34,17 @@ SETTINGS = {"kohort.durability": "os"}
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a node has worked for long, and was killed."""
     directory = tmp_path_factory.mktemp("history")
-    with Served(directory, SETTINGS) as served, Caller(served.address) as caller:
+    with ServedNode(directory, SETTINGS) as served, RawClient(served.address) as client:
         topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-        assert caller.ask(CreateTopicsRequest(topics=(topic,)), 7).topics[0].error_code == 0
+        assert client.ask(CreateTopicsRequest(topics=(topic,)), 7).topics[0].error_code == 0
         for number in range(ROUNDS):
-            waiting: list[Asked] = []
+            waiting: list[SentRequest] = []
             for group in range(GROUPS):
-                waiting.append(caller.send(commit_of(group, number), 8))
+                waiting.append(client.send(commit_of(group, number), 8))
                 if len(waiting) > 50:
-                    caller.receive(waiting.pop(0))
+                    client.receive(waiting.pop(0))
             for asked in waiting:
-                caller.receive(asked)
+                client.receive(asked)
         served.kill()
     return directory
 
@@ -71,25 +71,25 @@ ASK = OffsetFetchRequest(
 )
 
 
-def error_of(caller: Caller) -> int:
+def error_of(client: RawClient) -> int:
     """What a group is answered now."""
-    code: int = caller.ask(ASK, 8).groups[0].error_code
+    code: int = client.ask(ASK, 8).groups[0].error_code
     return code
 
 
-def test_topics_are_served_while_groups_are_read_and_groups_say_so(directory: Path) -> None:
+def test_topics_are_served_during_loading_and_groups_report_loading(directory: Path) -> None:
     slowest_s = 0.0
     errors: list[int] = []
 
-    with Served(directory, SETTINGS) as served, Caller(served.address) as caller:
+    with ServedNode(directory, SETTINGS) as served, RawClient(served.address) as client:
         began = time.monotonic()
         while not errors or errors[-1] == LOADING:
             asked_at = time.monotonic()
-            errors.append(error_of(caller))
+            errors.append(error_of(client))
             now = time.time_ns() // 1_000_000
-            produced = caller.ask(produce_request(new_batch("x", at=now), TOPIC), 9)
+            produced = client.ask(produce_request(new_batch("x", at=now), TOPIC), 9)
             assert produced.responses[0].partition_responses[0].error_code == 0
-            fetched = caller.ask(fetch_request(0, TOPIC), 12)
+            fetched = client.ask(fetch_request(0, TOPIC), 12)
             assert fetched.responses[0].partitions[0].records
             slowest_s = max(slowest_s, time.monotonic() - asked_at)
         loaded_s = time.monotonic() - began
@@ -100,26 +100,26 @@ def test_topics_are_served_while_groups_are_read_and_groups_say_so(directory: Pa
         assert errors[-1] == 0
         assert slowest_s < loaded_s / 2
         assert mebibytes < 300
-        check_offsets(caller)
+        check_offsets(client)
         assert served.stop() == 0
 
 
-def check_offsets(caller: Caller) -> None:
+def check_offsets(client: RawClient) -> None:
     indexes = tuple(Partition(index) for index in range(PARTITIONS))
     topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=indexes)
     groups = tuple(
         OffsetFetchRequestGroup(group_id=GroupId(f"group-{group}"), topics=(topic,))
         for group in range(GROUPS)
     )
-    answer = caller.ask(OffsetFetchRequest(groups=groups), 8)
+    answer = client.ask(OffsetFetchRequest(groups=groups), 8)
     expected = [(ROUNDS - 1) * 1000 + index for index in indexes]
     for group in answer.groups:
         assert [each.committed_offset for each in group.topics[0].partitions] == expected
 
 
-def test_a_node_can_be_stopped_while_it_reads(directory: Path) -> None:
-    with Served(directory, SETTINGS) as served, Caller(served.address) as caller:
-        assert error_of(caller) == LOADING
+def test_node_can_be_stopped_during_loading(directory: Path) -> None:
+    with ServedNode(directory, SETTINGS) as served, RawClient(served.address) as client:
+        assert error_of(client) == LOADING
 
         assert served.stop() == 0
-        assert "Traceback" not in served.journal
+        assert "Traceback" not in served.log

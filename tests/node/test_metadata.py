@@ -1,4 +1,4 @@
-"""Metadata: who is here, which topics there are, and which appear by being asked for."""
+"""Metadata: brokers, topics and topic creation on demand."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from kohort.types import Topic, Uuid
 from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
-from tests.node.asking import Scene, name_of
+from tests.node.broker_harness import BrokerHarness, name_of
 
 
 def by_name(*names: str, may_create: bool = False) -> MetadataRequest:
@@ -26,15 +26,15 @@ def errors(answer: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", range(4, 14))
-def test_this_node_leads_every_partition(scene: Scene, version: int) -> None:
-    scene.create("t", 2)
+def test_this_broker_leads_every_partition(harness: BrokerHarness, version: int) -> None:
+    harness.create("t", 2)
 
-    answer = scene.answer(by_name("t"), version)
+    answer = harness.answer(by_name("t"), version)
 
     (broker,) = answer.brokers
     assert (broker.node_id, broker.host, broker.port) == (1, "node.example", 9092)
     assert answer.controller_id == 1
-    assert answer.cluster_id == scene.catalog.cluster_id
+    assert answer.cluster_id == harness.catalog.cluster_id
     (topic,) = answer.topics
     assert (topic.name, topic.is_internal) == ("t", False)
     assert [each.partition_index for each in topic.partitions] == [0, 1]
@@ -43,103 +43,103 @@ def test_this_node_leads_every_partition(scene: Scene, version: int) -> None:
         assert partition.replica_nodes == partition.isr_nodes == (1,)
         assert partition.leader_epoch == (0 if version >= 7 else -1)
     if version >= 10:
-        assert topic.topic_id == scene.id_of("t")
+        assert topic.topic_id == harness.id_of("t")
 
 
-def test_null_asks_for_all_and_empty_for_none(scene: Scene) -> None:
-    scene.create("a")
-    scene.create("b")
+def test_null_selects_all_topics_and_empty_none(harness: BrokerHarness) -> None:
+    harness.create("a")
+    harness.create("b")
 
-    all_ = scene.answer(MetadataRequest(topics=None), 9)
-    none = scene.answer(MetadataRequest(topics=()), 9)
+    all_ = harness.answer(MetadataRequest(topics=None), 9)
+    none = harness.answer(MetadataRequest(topics=()), 9)
 
     assert {"a", "b"} <= errors(all_).keys()
     assert none.topics == ()
 
 
-def test_in_version_0_empty_asks_for_all(scene: Scene) -> None:
-    scene.create("a")
+def test_empty_list_selects_all_topics_in_version_0(harness: BrokerHarness) -> None:
+    harness.create("a")
 
-    assert "a" in errors(scene.answer(MetadataRequest(topics=()), 0))
+    assert "a" in errors(harness.answer(MetadataRequest(topics=()), 0))
 
 
-def test_the_nodes_own_topics_are_told_as_internal(scene: Scene) -> None:
-    answer = scene.answer(by_name("__consumer_offsets"), 9)
+def test_internal_topics_are_marked_internal(harness: BrokerHarness) -> None:
+    answer = harness.answer(by_name("__consumer_offsets"), 9)
 
     assert answer.topics[0].is_internal
 
 
-def test_what_does_not_exist_is_told_with_what_it_could_be(scene: Scene) -> None:
-    answer = scene.answer(by_name("missing", "no good"), 9)
+def test_unknown_and_invalid_topics_have_different_errors(harness: BrokerHarness) -> None:
+    answer = harness.answer(by_name("missing", "no good"), 9)
 
     assert errors(answer) == {
         "missing": "UNKNOWN_TOPIC_OR_PARTITION",
         "no good": "INVALID_TOPIC_EXCEPTION",
     }
-    assert scene.broker.topics.find(Topic("missing")) is None
+    assert harness.broker.topics.find(Topic("missing")) is None
 
 
 # Asking makes topics
 
 
-def test_asking_for_a_topic_makes_it_with_the_default_partitions(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, {"num.partitions": "3"})
+def test_metadata_request_creates_a_topic_with_default_partitions(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path, {"num.partitions": "3"})
 
-    (topic,) = scene.answer(by_name("new", may_create=True), 9).topics
+    (topic,) = harness.answer(by_name("new", may_create=True), 9).topics
 
     assert (topic.error_code, len(topic.partitions)) == (0, 3)
-    scene.close()
+    harness.close()
 
 
-def test_versions_without_a_choice_may_make_topics(scene: Scene) -> None:
-    assert errors(scene.answer(by_name("new", may_create=True), 3)) == {"new": "NONE"}
+def test_old_versions_may_create_topics(harness: BrokerHarness) -> None:
+    assert errors(harness.answer(by_name("new", may_create=True), 3)) == {"new": "NONE"}
 
 
-def test_nothing_is_made_where_the_node_forbids_it(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, {"auto.create.topics.enable": "false"})
+def test_auto_create_topics_enable_false_creates_nothing(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path, {"auto.create.topics.enable": "false"})
 
-    answer = scene.answer(by_name("new", may_create=True), 9)
+    answer = harness.answer(by_name("new", may_create=True), 9)
 
     assert errors(answer) == {"new": "UNKNOWN_TOPIC_OR_PARTITION"}
-    scene.close()
+    harness.close()
 
 
-def test_a_topic_that_cannot_be_made_is_refused(scene: Scene) -> None:
-    scene.create("a.b")
+def test_topic_that_cannot_be_created_is_refused(harness: BrokerHarness) -> None:
+    harness.create("a.b")
 
-    answer = scene.answer(by_name("a_b", "no good", "", may_create=True), 9)
+    answer = harness.answer(by_name("a_b", "no good", "", may_create=True), 9)
 
     assert set(errors(answer).values()) == {"INVALID_TOPIC_EXCEPTION"}
 
 
-def test_asking_for_all_makes_nothing(scene: Scene) -> None:
-    before = len(scene.broker.topics.all())
+def test_metadata_of_all_topics_creates_nothing(harness: BrokerHarness) -> None:
+    before = len(harness.broker.topics.all())
 
-    scene.answer(MetadataRequest(topics=None), 9)
+    harness.answer(MetadataRequest(topics=None), 9)
 
-    assert len(scene.broker.topics.all()) == before
+    assert len(harness.broker.topics.all()) == before
 
 
 # By id
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_a_topic_is_found_by_its_id(scene: Scene, version: int) -> None:
-    scene.create("t")
-    stranger = Uuid(b"\1" * 16)
+def test_topic_is_found_by_id(harness: BrokerHarness, version: int) -> None:
+    harness.create("t")
+    foreign = Uuid(b"\1" * 16)
 
-    known, unknown = scene.answer(by_id(scene.id_of("t"), stranger), version).topics
+    known, unknown = harness.answer(by_id(harness.id_of("t"), foreign), version).topics
 
     assert (known.name, known.error_code) == ("t", 0)
-    assert (unknown.name, unknown.topic_id) == (None, stranger)
+    assert (unknown.name, unknown.topic_id) == (None, foreign)
     assert name_of(unknown.error_code) == "UNKNOWN_TOPIC_ID"
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_before_version_12_ids_are_not_looked_up(scene: Scene, version: int) -> None:
-    scene.create("t")
+def test_ids_are_ignored_before_version_12(harness: BrokerHarness, version: int) -> None:
+    harness.create("t")
 
-    (topic,) = scene.answer(by_id(scene.id_of("t")), version).topics
+    (topic,) = harness.answer(by_id(harness.id_of("t")), version).topics
 
     assert name_of(topic.error_code) == "INVALID_REQUEST"
 
@@ -147,15 +147,15 @@ def test_before_version_12_ids_are_not_looked_up(scene: Scene, version: int) -> 
 # What may be done
 
 
-def test_operations_are_told_to_whoever_asks(scene: Scene) -> None:
-    scene.create("t")
+def test_authorized_operations_are_returned_on_request(harness: BrokerHarness) -> None:
+    harness.create("t")
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=Topic("t")),),
         include_cluster_authorized_operations=True,
         include_topic_authorized_operations=True,
     )
 
-    asked, unasked = scene.answer(request, 10), scene.answer(by_name("t"), 10)
+    asked, unasked = harness.answer(request, 10), harness.answer(by_name("t"), 10)
 
     assert asked.topics[0].topic_authorized_operations == 0b1101_1111_1000
     assert asked.cluster_authorized_operations == 0b1_1111_1010_0000

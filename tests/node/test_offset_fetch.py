@@ -1,4 +1,4 @@
-"""OffsetFetch as a broker answers it: whose offsets, in which order, and what is not told."""
+"""OffsetFetch: order of groups and partitions, topic ids and errors."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,37 +31,40 @@ from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest
-from tests.node.asking import Scene, name_of
+from tests.node.broker_harness import BrokerHarness, name_of
 
 NOT_A_TOPIC = Uuid(b"not any topic id")
 
 
 @pytest.fixture
-def syncing(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path / "syncing", syncs=True)
-    yield scene
-    scene.close()
+def syncing(tmp_path: Path) -> Iterator[BrokerHarness]:
+    harness = BrokerHarness(tmp_path / "syncing", syncs=True)
+    yield harness
+    harness.close()
 
 
-def submit(scene: Scene, make: Callable[[Ticket], Command]) -> None:
-    ticket = scene.broker.groups.issue(lambda _: None)
-    scene.broker.groups.submit(make(ticket), scene.now)
+def submit(harness: BrokerHarness, make: Callable[[Ticket], Command]) -> None:
+    harness.submit(make)
 
 
 def commit(
-    scene: Scene, group: str, offsets: dict[int, int], topic: str = "t", metadata: str = ""
+    harness: BrokerHarness,
+    group: str,
+    offsets: dict[int, int],
+    topic: str = "t",
+    metadata: str = "",
 ) -> None:
     submit(
-        scene,
+        harness,
         lambda ticket: CommitOffsets(
             ticket=ticket, group_id=GroupId(group), offsets=_offsets(offsets, topic, metadata)
         ),
     )
 
 
-def commit_in_transaction(scene: Scene, group: str, offsets: dict[int, int]) -> None:
+def commit_in_transaction(harness: BrokerHarness, group: str, offsets: dict[int, int]) -> None:
     submit(
-        scene,
+        harness,
         lambda ticket: CommitTransactionOffsets(
             ticket=ticket,
             group_id=GroupId(group),
@@ -117,14 +120,14 @@ def shown(topic: OffsetFetchResponseTopics) -> list[tuple[int, int | str]]:
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
-def test_groups_are_answered_in_the_order_asked(scene: Scene, version: int) -> None:
-    scene.create("t", 3)
-    commit(scene, "a", {0: 1, 2: 2})
-    commit(scene, "b", {1: 3})
+def test_groups_are_in_request_order(harness: BrokerHarness, version: int) -> None:
+    harness.create("t", 3)
+    commit(harness, "a", {0: 1, 2: 2})
+    commit(harness, "b", {1: 3})
 
-    groups = scene.answer(asking("b", "nobody", "a", "b"), version).groups
+    groups = harness.answer(asking("b", "unknown", "a", "b"), version).groups
 
-    assert [group.group_id for group in groups] == ["b", "nobody", "a", "b"]
+    assert [group.group_id for group in groups] == ["b", "unknown", "a", "b"]
     assert [[shown(topic) for topic in group.topics] for group in groups] == [
         [[(1, 3)]],
         [],
@@ -134,17 +137,17 @@ def test_groups_are_answered_in_the_order_asked(scene: Scene, version: int) -> N
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
-def test_whoever_asks_about_no_group_is_answered(scene: Scene, version: int) -> None:
-    assert scene.answer(asking(), version).groups == ()
+def test_empty_group_list_gets_an_empty_response(harness: BrokerHarness, version: int) -> None:
+    assert harness.answer(asking(), version).groups == ()
 
 
-def test_partitions_are_answered_in_the_order_asked(scene: Scene) -> None:
-    scene.create("t", 3)
-    commit(scene, "a", {0: 1, 2: 2})
-    commit(scene, "a", {0: 5}, topic="gone")
+def test_partitions_are_in_request_order(harness: BrokerHarness) -> None:
+    harness.create("t", 3)
+    commit(harness, "a", {0: 1, 2: 2})
+    commit(harness, "a", {0: 5}, topic="gone")
 
     topics = (wanted(2, 0, 1, 2, topic="t"), wanted(topic="t"), wanted(0, topic="gone"))
-    (group,) = scene.answer(asking("a", topics=topics), 8).groups
+    (group,) = harness.answer(asking("a", topics=topics), 8).groups
 
     assert [topic.name for topic in group.topics] == ["t", "t", "gone"]
     assert [shown(topic) for topic in group.topics] == [
@@ -155,59 +158,59 @@ def test_partitions_are_answered_in_the_order_asked(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_one_group_is_answered_as_ever(scene: Scene, version: int) -> None:
-    scene.create("t", 3)
-    commit(scene, "a", {0: 1}, metadata="half")
+def test_versions_before_8_return_one_group(harness: BrokerHarness, version: int) -> None:
+    harness.create("t", 3)
+    commit(harness, "a", {0: 1}, metadata="half")
     topic = OffsetFetchRequestTopic(name=Topic("t"), partition_indexes=(Partition(0), Partition(1)))
 
-    answer = scene.answer(OffsetFetchRequest(group_id=GroupId("a"), topics=(topic,)), version)
+    answer = harness.answer(OffsetFetchRequest(group_id=GroupId("a"), topics=(topic,)), version)
 
-    (told,) = answer.topics
-    assert told.name == "t"
+    (returned,) = answer.topics
+    assert returned.name == "t"
     assert [
-        (each.partition_index, each.committed_offset, each.metadata) for each in told.partitions
+        (each.partition_index, each.committed_offset, each.metadata) for each in returned.partitions
     ] == [(0, 1, "half"), (1, -1, "")]
 
 
-def test_topics_by_id_that_nobody_knows_come_last(scene: Scene) -> None:
-    scene.create("t", 3)
-    commit(scene, "a", {0: 1})
-    stranger, known = wanted(4, topic_id=NOT_A_TOPIC), wanted(0, topic_id=scene.id_of("t"))
+def test_unknown_topic_ids_come_last(harness: BrokerHarness) -> None:
+    harness.create("t", 3)
+    commit(harness, "a", {0: 1})
+    foreign, known = wanted(4, topic_id=NOT_A_TOPIC), wanted(0, topic_id=harness.id_of("t"))
 
-    pending = scene.ask(asking("a", topics=(stranger, known, stranger)), 10)
+    pending = harness.ask(asking("a", topics=(foreign, known, foreign)), 10)
 
     (group,) = pending.answer.groups
     assert [(topic.topic_id, shown(topic)) for topic in group.topics] == [
-        (scene.id_of("t"), [(0, 1)]),
+        (harness.id_of("t"), [(0, 1)]),
         (NOT_A_TOPIC, [(4, "UNKNOWN_TOPIC_ID")]),
         (NOT_A_TOPIC, [(4, "UNKNOWN_TOPIC_ID")]),
     ]
     assert name_of(pending.request.error) == "UNKNOWN_TOPIC_ID"
 
 
-def test_all_topics_are_told_with_their_ids_as_far_as_they_exist(scene: Scene) -> None:
-    scene.create("t")
-    commit(scene, "a", {0: 1})
-    commit(scene, "a", {0: 2}, topic="gone")
+def test_all_topics_are_returned_with_their_ids(harness: BrokerHarness) -> None:
+    harness.create("t")
+    commit(harness, "a", {0: 1})
+    commit(harness, "a", {0: 2}, topic="gone")
 
-    (group,) = scene.answer(asking("a"), 10).groups
+    (group,) = harness.answer(asking("a"), 10).groups
 
     assert [(topic.topic_id, shown(topic)) for topic in group.topics] == [
-        (scene.id_of("t"), [(0, 1)]),
+        (harness.id_of("t"), [(0, 1)]),
         (ZERO_UUID, [(0, 2)]),
     ]
 
 
 @pytest.mark.parametrize("topics", [None, (wanted(0, 1, topic="t"),)], ids=["all", "named"])
-def test_an_offset_in_an_open_transaction_is_not_stable(
-    scene: Scene, topics: tuple[OffsetFetchRequestTopics, ...] | None
+def test_offset_in_an_open_transaction_is_unstable(
+    harness: BrokerHarness, topics: tuple[OffsetFetchRequestTopics, ...] | None
 ) -> None:
-    scene.create("t", 2)
-    commit(scene, "a", {0: 1, 1: 2})
-    commit_in_transaction(scene, "a", {1: 3})
+    harness.create("t", 2)
+    commit(harness, "a", {0: 1, 1: 2})
+    commit_in_transaction(harness, "a", {1: 3})
 
-    pending = scene.ask(asking("a", topics=topics, is_stable=True), 8)
-    careless = scene.ask(asking("a", topics=topics), 8)
+    pending = harness.ask(asking("a", topics=topics, is_stable=True), 8)
+    careless = harness.ask(asking("a", topics=topics), 8)
 
     assert shown(pending.answer.groups[0].topics[0]) == [(0, 1), (1, "UNSTABLE_OFFSET_COMMIT")]
     assert name_of(pending.request.error) == "UNSTABLE_OFFSET_COMMIT"
@@ -215,12 +218,12 @@ def test_an_offset_in_an_open_transaction_is_not_stable(
     assert careless.request.error == 0
 
 
-def test_a_coordinator_that_has_stopped_answers_for_no_group(scene: Scene) -> None:
-    scene.create("t")
-    commit(scene, "a", {0: 1})
-    scene.broker.groups.submit(Shutdown(), scene.now)
+def test_stopped_coordinator_refuses_every_group(harness: BrokerHarness) -> None:
+    harness.create("t")
+    commit(harness, "a", {0: 1})
+    harness.broker.groups.submit(Shutdown(), harness.now)
 
-    pending = scene.ask(asking("a", "b"), 8)
+    pending = harness.ask(asking("a", "b"), 8)
 
     groups = pending.answer.groups
     assert [(each.group_id, name_of(each.error_code), each.topics) for each in groups] == [
@@ -230,16 +233,15 @@ def test_a_coordinator_that_has_stopped_answers_for_no_group(scene: Scene) -> No
     assert name_of(pending.request.error) == "NOT_COORDINATOR"
 
 
-def test_answers_wait_for_the_disk_and_tell_what_was_asked_for(syncing: Scene) -> None:
-    assert syncing.promises is not None
+def test_responses_wait_for_the_sync(syncing: BrokerHarness) -> None:
     syncing.create("t")
-    syncing.promises.keep()
+    syncing.sync()
     commit(syncing, "a", {0: 1})
 
     pending = syncing.ask(asking("b", "a"), 8)
     was_answered = pending.is_answered
     commit(syncing, "a", {0: 2})
-    syncing.promises.keep()
+    syncing.sync()
 
     assert not was_answered
     groups = pending.answer.groups
@@ -249,31 +251,30 @@ def test_answers_wait_for_the_disk_and_tell_what_was_asked_for(syncing: Scene) -
     ]
 
 
-def test_an_id_that_is_gone_by_the_time_of_the_answer_is_answered_all_the_same(
-    syncing: Scene,
+def test_topic_deleted_before_the_response_is_still_answered(
+    syncing: BrokerHarness,
 ) -> None:
-    assert syncing.promises is not None
     syncing.create("t")
     topic_id = syncing.id_of("t")
-    syncing.promises.keep()
+    syncing.sync()
     commit(syncing, "a", {0: 1})
 
     pending = syncing.ask(asking("a", topics=(wanted(0, topic_id=topic_id),)), 10)
     syncing.ask(DeleteTopicsRequest(topic_names=(Topic("t"),)), 5)
-    syncing.promises.keep()
+    syncing.sync()
 
     (group,) = pending.answer.groups
     assert [(topic.topic_id, shown(topic)) for topic in group.topics] == [(topic_id, [(0, 1)])]
 
 
-def test_metadata_too_long_for_an_old_version_ends_the_connection(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "long", {"offset.metadata.max.bytes": "100000"})
-    scene.create("t")
-    commit(scene, "a", {0: 1}, metadata="m" * 40_000)
+def test_metadata_too_long_for_an_old_version_closes_the_connection(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path / "long", {"offset.metadata.max.bytes": "100000"})
+    harness.create("t")
+    commit(harness, "a", {0: 1}, metadata="m" * 40_000)
 
-    old = scene.ask(OffsetFetchRequest(group_id=GroupId("a"), topics=None), 5)
-    new = scene.answer(OffsetFetchRequest(group_id=GroupId("a"), topics=None), 6)
+    old = harness.ask(OffsetFetchRequest(group_id=GroupId("a"), topics=None), 5)
+    new = harness.answer(OffsetFetchRequest(group_id=GroupId("a"), topics=None), 6)
 
-    assert "metadata: 40000 bytes do not fit" in (old.request.hang_up_reason or "")
+    assert "metadata: 40000 does not fit" in (old.request.disconnect_reason or "")
     assert len(new.topics[0].partitions[0].metadata) == 40_000
-    scene.close()
+    harness.close()

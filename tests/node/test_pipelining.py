@@ -11,14 +11,14 @@ from kohort.wire.api.k02_list_offsets import (
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kohort.wire.api.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kohort.wire.api.k16_list_groups import ListGroupsRequest
-from tests.node.asking import fetch_request
-from tests.node.calling import Caller, join_first
+from tests.node.broker_harness import fetch_request
+from tests.node.raw_client import RawClient, join_first
 
 OFFSETS = "__consumer_offsets"
 LATEST = Millis(-1)
 
 
-def end_offset(client: Caller) -> int:
+def end_offset(client: RawClient) -> int:
     partition = ListOffsetsPartition(partition_index=Partition(0), timestamp=LATEST)
     topic = ListOffsetsTopic(name=Topic(OFFSETS), partitions=(partition,))
     answer = client.ask(ListOffsetsRequest(topics=(topic,)), 5)
@@ -32,9 +32,9 @@ def test_leave_pipelined_behind_a_fetch_of_the_offsets_topic_waits_for_the_sync_
         host, port = node.bootstrap_servers.split(":")
         address = Address(host=host, port=int(port))
         with (
-            Caller(address) as member,
-            Caller(address) as reader,
-            Caller(address) as third,
+            RawClient(address) as member,
+            RawClient(address) as reader,
+            RawClient(address) as third,
         ):
             joined = join_first(member, "g")
             fetch = fetch_request(end_offset(reader), OFFSETS, max_wait_ms=10_000)

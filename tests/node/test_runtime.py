@@ -1,6 +1,8 @@
-"""Decide, append, apply, release: a reply never leaves before its records are kept."""
+"""Decide, append, apply, release: a reply is delivered only after its records are stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pytest
 
@@ -13,95 +15,88 @@ from kohort.coordinator.commands import (
     Protocol,
     Ticket,
 )
-from kohort.coordinator.limits import Limits
-from kohort.coordinator.machine import Coordinator
-from kohort.coordinator.notes import Note
+from kohort.coordinator.config import GroupConfig
+from kohort.coordinator.coordinator import Coordinator
 from kohort.coordinator.records import Record
-from kohort.coordinator.replies import CommitAnswered, Joined, OffsetsFetched, Refused, Reply
-from kohort.node.runtime import Decided, Keeper, NotKept, Runtime
+from kohort.coordinator.replies import CommitAnswered, Joined, OffsetsFetched, RequestRefused
+from kohort.log.sync_queue import PendingSync
+from kohort.node.broker import group_runtime
+from kohort.node.runtime import InconsistentState, Runtime
+from kohort.node.syncer import Syncer
 from kohort.types import ErrorCode, Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
+from tests.node.broker_harness import ReplyCollector
 
 GROUP = GroupId("g")
 
 
-class _Keeper(Keeper):
+class _Log:
+    """A record writer in memory, which can refuse everything or some outcomes of a call."""
+
     def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.waiting: list[Callable[[], None]] = []
+        self.records: list[object] = []
+        self.calls = 0
         self.error: ErrorCode | None = None
-        self.writes = 0
         self.too_large: set[int] = set()
-        """Commits that are kept together, by their place, of which one cannot be."""
-        self.is_safe = False
+        """Outcomes of each call that cannot be appended, by index."""
 
-    @property
-    def is_durable(self) -> bool:
-        return self.is_safe
+    def append(
+        self, outcomes: Sequence[tuple[list[Record], Millis]]
+    ) -> list[list[Record] | ErrorCode]:
+        self.calls += 1
+        results: list[list[Record] | ErrorCode] = []
+        for place, (records, _) in enumerate(outcomes):
+            if self.error is not None:
+                results.append(self.error)
+            elif place in self.too_large:
+                results.append(ErrorCode.MESSAGE_TOO_LARGE)
+            else:
+                self.records += records
+                results.append(records)
+        return results
 
-    def keep(self, records: list[Record], now: Millis) -> list[Record]:
-        assert now >= 0
-        if self.error is not None:
-            raise NotKept(self.error)
-        self.records += records
-        self.is_safe = False
-        return records
 
-    def keep_each(self, decided: Sequence[Decided]) -> list[ErrorCode | None]:
-        self.writes += 1
-        faults: list[ErrorCode | None] = [self.error] * len(decided)
-        for place in self.too_large:
-            faults[place] = ErrorCode.MESSAGE_TOO_LARGE
-        for fault, (outcome, _) in zip(faults, decided, strict=True):
-            self.records += [] if fault else outcome.records
-        self.is_safe = False
-        return faults
-
-    def when_durable(self, then: Callable[[], None]) -> None:
-        self.waiting.append(then)
-
-    def sync(self) -> None:
-        self.is_safe = True
-        waiting, self.waiting = self.waiting, []
-        for then in waiting:
-            then()
+class _Disk:
+    def start(self, files: Sequence[PendingSync]) -> None: ...
 
 
 class _Bench:
-    def __init__(self, limits: Limits | None = None, *, has_turns: bool = False) -> None:
-        self.keeper = _Keeper()
-        self.notes: list[Note] = []
-        self.soon: list[Callable[[], None]] = []
-        self.runtime = Runtime(
-            Coordinator(limits),
-            self.keeper,
-            self.notes.extend,
-            self.soon.append if has_turns else None,
-        )
+    def __init__(self, config: GroupConfig | None = None, *, syncs: bool = True) -> None:
+        self.log = _Log()
+        self.syncer = Syncer(_Disk()) if syncs else None
+        self.coordinator = Coordinator(config)
+        self.runtime = group_runtime(self.coordinator, self.log, self.syncer)
         self.runtime.resume(Millis(0))
-        self.answers: list[Reply] = []
+        self.inbox = ReplyCollector()
+
+    @property
+    def replies(self) -> list[type]:
+        return [type(reply) for reply in self.inbox.replies]
 
     def ticket(self) -> Ticket:
-        return self.runtime.issue(self.answers.append)
+        return self.runtime.open(self.inbox)
 
     def commit(self, offset: int, now: int = 0) -> None:
         position = OffsetToCommit(topic=Topic("t"), partition=Partition(0), offset=Offset(offset))
         command = CommitOffsets(ticket=self.ticket(), group_id=GROUP, offsets=(position,))
         self.runtime.submit(command, Millis(now))
 
-    def end_turn(self) -> None:
-        soon, self.soon[:] = self.soon[:], []
-        for then in soon:
-            then()
+    def fetch(self) -> None:
+        self.runtime.submit(FetchOffsets(ticket=self.ticket(), group_id=GROUP), Millis(1))
 
-    def fetched(self) -> list[int]:
-        """What a fetch finds right now."""
-        told: list[Reply] = []
-        ticket = self.runtime.issue(told.append)
-        self.runtime.submit(FetchOffsets(ticket=ticket, group_id=GROUP), Millis(1))
-        self.keeper.sync()
-        (reply,) = told
+    def committed(self) -> list[int]:
+        """The offset that a fetch returns now."""
+        self.inbox.replies.clear()
+        self.fetch()
+        self.sync()
+        reply = self.inbox.replies[-1]
         assert isinstance(reply, OffsetsFetched)
         return [each.offset for each in reply.offsets]
+
+    def sync(self) -> None:
+        if self.syncer is not None and not self.syncer.is_idle:
+            while self.syncer.is_collecting:
+                self.syncer.end_iteration(tuple)
+            self.syncer.finish(0.0)
 
     def join(self, now: int = 0) -> None:
         command = JoinGroup(
@@ -121,49 +116,62 @@ class _Bench:
 
 @pytest.fixture
 def bench() -> _Bench:
-    return _Bench()
+    """A runtime with an existing group and one committed offset."""
+    bench = _Bench()
+    bench.commit(1)
+    bench.sync()
+    bench.inbox.replies.clear()
+    bench.log.records.clear()
+    bench.log.calls = 0
+    return bench
 
 
-def test_a_commit_is_answered_only_once_its_record_is_safe(bench: _Bench) -> None:
+# Replies and syncs
+
+
+def test_a_commit_is_answered_only_once_its_record_is_synced(bench: _Bench) -> None:
     bench.commit(5)
-    assert bench.answers == []
-    assert len(bench.keeper.records) == 1
+    bench.runtime.append_deferred()
+    assert bench.replies == []
+    assert len(bench.log.records) == 1
 
-    bench.keeper.sync()
+    bench.sync()
 
-    assert [type(answer) for answer in bench.answers] == [CommitAnswered]
+    assert bench.replies == [CommitAnswered]
 
 
-def test_what_cannot_be_kept_is_refused_and_changes_nothing(bench: _Bench) -> None:
-    bench.keeper.error = ErrorCode.KAFKA_STORAGE_ERROR
-    bench.keeper.is_safe = True
+def test_without_fsync_a_commit_is_answered_once_its_record_is_appended() -> None:
+    bench = _Bench(syncs=False)
+
     bench.commit(5)
 
-    (refused,) = bench.answers
-    assert isinstance(refused, Refused)
-    assert refused.error is ErrorCode.NOT_COORDINATOR
-    assert bench.runtime.coordinator.groups == {}
+    assert bench.replies == [CommitAnswered]
 
 
-def test_a_fetch_does_not_tell_what_a_crash_could_still_undo(bench: _Bench) -> None:
+def test_a_fetch_does_not_reveal_what_a_crash_could_still_undo(bench: _Bench) -> None:
     bench.commit(5)
-    bench.runtime.submit(FetchOffsets(ticket=bench.ticket(), group_id=GROUP), Millis(1))
-    assert bench.answers == []
+    bench.fetch()
+    assert bench.replies == []
 
-    bench.keeper.sync()
+    bench.sync()
 
-    assert [type(answer) for answer in bench.answers] == [CommitAnswered, OffsetsFetched]
+    assert bench.replies == [CommitAnswered, OffsetsFetched]
 
 
-def test_no_answer_overtakes_one_that_still_waits_for_a_sync(bench: _Bench) -> None:
+def test_no_reply_overtakes_one_that_waits_for_a_sync(bench: _Bench) -> None:
     bench.commit(5)
-    bench.keeper.is_safe = True
-    bench.runtime.submit(FetchOffsets(ticket=bench.ticket(), group_id=GROUP), Millis(1))
-    assert bench.answers == []
+    bench.runtime.append_deferred()
+    assert bench.syncer is not None
+    while bench.syncer.is_collecting:
+        bench.syncer.end_iteration(tuple)
+    bench.fetch()
+    assert bench.replies == []
 
-    bench.keeper.sync()
+    bench.syncer.finish(0.0)
+    assert bench.replies == [CommitAnswered]
+    bench.sync()
 
-    assert [type(answer) for answer in bench.answers] == [CommitAnswered, OffsetsFetched]
+    assert bench.replies == [CommitAnswered, OffsetsFetched]
 
 
 def test_a_heartbeat_waits_for_no_sync(bench: _Bench) -> None:
@@ -173,118 +181,223 @@ def test_a_heartbeat_waits_for_no_sync(bench: _Bench) -> None:
     )
     bench.runtime.submit(beat, Millis(1))
 
-    (answer,) = bench.answers
-    assert isinstance(answer, Refused)
-    assert answer.error is ErrorCode.UNKNOWN_MEMBER_ID
+    (reply,) = bench.inbox.replies
+    assert isinstance(reply, RequestRefused)
+    assert reply.error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_parked_join_is_answered_when_its_timer_fires() -> None:
-    bench = _Bench(Limits(group_initial_rebalance_delay_ms=Millis(3_000)))
+    bench = _Bench(GroupConfig(group_initial_rebalance_delay_ms=Millis(3_000)))
     bench.join()
-    bench.keeper.sync()
-    assert bench.answers == []
-    assert bench.runtime.next_deadline() is not None
+    assert bench.replies == []
+    assert bench.runtime.timers.earliest is not None
 
     bench.runtime.fire_due(Millis(3_000))
+    bench.sync()
 
-    (joined,) = bench.answers
+    (joined,) = bench.inbox.replies
     assert isinstance(joined, Joined)
     assert joined.generation == 1
-
-
-def test_an_answer_nobody_waits_for_any_more_goes_nowhere() -> None:
-    bench = _Bench()
-    bench.join()
-    bench.runtime.forget(Ticket(1))
-    bench.keeper.sync()
-
-    bench.runtime.fire_due(Millis(3_000))
-
-    assert bench.answers == []
     assert bench.runtime.open_tickets == 0
 
 
-@pytest.fixture
-def turning() -> _Bench:
-    """One with a loop, on which the group exists already."""
-    bench = _Bench(has_turns=True)
-    bench.commit(1)
-    bench.keeper.sync()
-    bench.answers.clear()
-    bench.keeper.records.clear()
-    return bench
+# Records that cannot be appended
 
 
-def test_a_commit_that_makes_its_group_is_kept_at_once() -> None:
-    bench = _Bench(has_turns=True)
+def test_what_cannot_be_appended_is_refused_and_changes_nothing() -> None:
+    bench = _Bench()
+    bench.log.error = ErrorCode.KAFKA_STORAGE_ERROR
 
-    bench.commit(1)
+    bench.commit(5)
+    bench.sync()
 
-    assert len(bench.keeper.records) == 1
-    assert bench.keeper.writes == 0
+    (refused,) = bench.inbox.replies
+    assert isinstance(refused, RequestRefused)
+    assert refused.error is ErrorCode.NOT_COORDINATOR
+    assert bench.coordinator.groups == {}
 
 
-def test_commits_of_one_turn_are_kept_together_and_answered_once_they_are_durable(
-    turning: _Bench,
+def test_an_outcome_that_cannot_be_appended_does_not_affect_others_of_its_write(
+    bench: _Bench,
 ) -> None:
-    for offset in (5, 6, 7):
-        turning.commit(offset)
-    assert turning.keeper.records == []
-
-    turning.end_turn()
-
-    assert (turning.keeper.writes, len(turning.keeper.records)) == (1, 3)
-    assert turning.answers == []
-    turning.keeper.sync()
-    assert [type(answer) for answer in turning.answers] == [CommitAnswered] * 3
-    assert turning.fetched() == [7]
-
-
-def test_whoever_asks_in_the_same_turn_finds_what_was_committed_before(turning: _Bench) -> None:
-    turning.commit(5)
-
-    assert turning.fetched() == [5]
-
-
-def test_a_timer_finds_what_was_committed_before(turning: _Bench) -> None:
-    turning.commit(5)
-
-    turning.runtime.fire_due(Millis(1))
-
-    assert len(turning.keeper.records) == 1
-
-
-def test_a_commit_that_cannot_be_kept_spoils_no_other_of_its_turn(turning: _Bench) -> None:
-    turning.keeper.too_large = {1}
+    bench.log.too_large = {1}
     for offset in (5, 6):
-        turning.commit(offset)
+        bench.commit(offset)
 
-    turning.end_turn()
-    turning.keeper.sync()
+    bench.runtime.append_deferred()
+    bench.sync()
 
-    kept, refused = turning.answers
-    assert isinstance(kept, CommitAnswered)
-    assert isinstance(refused, Refused)
+    appended, refused = bench.inbox.replies
+    assert isinstance(appended, CommitAnswered)
+    assert isinstance(refused, RequestRefused)
     assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert turning.fetched() == [5]
+    assert bench.committed() == [5]
 
 
-def test_nothing_of_a_turn_is_believed_where_the_disk_fails(turning: _Bench) -> None:
-    turning.keeper.error = ErrorCode.KAFKA_STORAGE_ERROR
+def test_no_deferred_commit_is_applied_if_the_disk_fails(bench: _Bench) -> None:
+    bench.log.error = ErrorCode.KAFKA_STORAGE_ERROR
     for offset in (5, 6):
-        turning.commit(offset)
+        bench.commit(offset)
 
-    turning.end_turn()
-    turning.keeper.sync()
+    bench.runtime.append_deferred()
+    bench.sync()
 
-    assert [type(answer) for answer in turning.answers] == [Refused, Refused]
-    assert turning.fetched() == [1]
+    assert bench.replies == [RequestRefused, RequestRefused]
+    assert bench.committed() == [1]
 
 
-def test_a_turn_that_never_ends_cannot_hold_back_any_number_of_commits(turning: _Bench) -> None:
+def test_internal_error_during_apply_raises_inconsistent_state(
+    bench: _Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply_all(_: object) -> None:
+        raise KeyError(3)
+
+    monkeypatch.setattr(bench.coordinator, "apply_all", apply_all)
+    bench.commit(5)
+
+    with pytest.raises(InconsistentState, match="KeyError: 3"):
+        bench.runtime.append_deferred()
+
+
+def test_an_internal_error_while_a_command_is_decided_leaves_the_state_as_it_was(
+    bench: _Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide(*_: object) -> None:
+        raise KeyError(3)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.coordinator, "decide", decide)
+        with pytest.raises(KeyError):
+            bench.commit(5)
+
+    assert bench.committed() == [1]
+
+
+# Deferred records
+
+
+def test_a_commit_that_creates_its_group_is_appended_at_once() -> None:
+    bench = _Bench()
+
+    bench.commit(1)
+
+    assert len(bench.log.records) == 1
+
+
+def test_commits_of_one_iteration_are_appended_in_one_write(bench: _Bench) -> None:
+    for offset in (5, 6, 7):
+        bench.commit(offset)
+    assert bench.log.records == []
+
+    bench.runtime.append_deferred()
+
+    assert (bench.log.calls, len(bench.log.records)) == (1, 3)
+    bench.sync()
+    assert bench.replies == [CommitAnswered] * 3
+    assert bench.committed() == [7]
+
+
+def test_a_command_that_reads_offsets_sees_earlier_commits_of_its_iteration(bench: _Bench) -> None:
+    bench.commit(5)
+
+    assert bench.committed() == [5]
+
+
+def test_a_timer_sees_earlier_commits_of_its_iteration(bench: _Bench) -> None:
+    bench.commit(5)
+    assert bench.log.records == []
+
+    bench.runtime.fire_due(bench.runtime.timers.earliest or Millis(0))
+
+    assert len(bench.log.records) == 1
+
+
+def test_the_number_of_deferred_commits_is_bounded(bench: _Bench) -> None:
     for offset in range(2_500):
-        turning.commit(offset)
+        bench.commit(offset)
 
-    assert turning.keeper.writes == 2
-    turning.end_turn()
-    assert turning.keeper.writes == 3
+    assert bench.log.calls == 2
+    bench.runtime.append_deferred()
+    assert bench.log.calls == 3
+
+
+# Another state machine
+
+
+@dataclass
+class _Add:
+    sees_deferred: ClassVar[bool] = True
+    ticket: Ticket
+    amount: int
+
+
+@dataclass
+class _Alarm:
+    sees_deferred: ClassVar[bool] = True
+
+
+@dataclass
+class _Total:
+    ticket: Ticket
+    total: int
+
+
+@dataclass
+class _AddOutcome:
+    records: list[int] = field(default_factory=list)
+    replies: list[_Total] = field(default_factory=list)
+    timers: dict[str, Millis | None] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+    is_deferrable: bool = False
+
+
+class _Adder:
+    """Adds numbers; an alarm, set by each, resets the total."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def decide(self, command: _Add | _Alarm, now: Millis) -> _AddOutcome:
+        if isinstance(command, _Alarm):
+            return _AddOutcome(records=[-self.total], events=["reset"])
+        return _AddOutcome(
+            records=[command.amount],
+            replies=[_Total(command.ticket, self.total + command.amount)],
+            timers={"alarm": Millis(now + 10)},
+        )
+
+    def apply_all(self, records: Sequence[int]) -> None:
+        self.total += sum(records)
+
+    def fail(self, failed: _AddOutcome, error: ErrorCode, now: Millis) -> _AddOutcome:
+        assert (error, now) == (ErrorCode.MESSAGE_TOO_LARGE, 0)
+        return _AddOutcome(replies=[_Total(each.ticket, -1) for each in failed.replies])
+
+    def resume(self, now: Millis) -> _AddOutcome:
+        return _AddOutcome(events=[f"resumed at {now}"])
+
+
+class _Numbers:
+    def append(self, outcomes: Sequence[tuple[list[int], Millis]]) -> list[list[int] | ErrorCode]:
+        is_large = [records[0] > 100 for records, _ in outcomes]
+        return [
+            ErrorCode.MESSAGE_TOO_LARGE if large else records
+            for large, (records, _) in zip(is_large, outcomes, strict=True)
+        ]
+
+
+def test_the_runtime_runs_any_state_machine() -> None:
+    inbox = ReplyCollector()
+    runtime: Runtime[_Add | _Alarm, int, _Total, str, str] = Runtime(
+        _Adder(), _Numbers(), None, timer_fired=lambda _: _Alarm(), unsynced_replies=()
+    )
+    runtime.resume(Millis(0))
+
+    for amount in (2, 1_000, 3):
+        runtime.submit(_Add(runtime.open(inbox), amount), Millis(0))
+    runtime.fire_due(Millis(10))
+    runtime.submit(_Add(runtime.open(inbox), 4), Millis(20))
+
+    assert [reply.total for reply in inbox.replies] == [2, -1, 5, 4]
+    assert runtime.appended == [2, 3, -5, 4]
+    assert runtime.events == ["resumed at 0", "reset"]

@@ -1,4 +1,4 @@
-"""How many connections there may be, and how long they may be silent."""
+"""`max.connections` and `connections.max.idle.ms` over real sockets."""
 
 import gc
 import socket
@@ -9,8 +9,8 @@ import pytest
 import kohort
 from kohort.node.broker import Address
 from kohort.wire.api.k03_metadata import MetadataRequest
-from tests.node.calling import Caller, HungUp
-from tests.waiting import pause, wait_until
+from tests.node.raw_client import Disconnected, RawClient
+from tests.wait import pause, wait_until
 
 ANYTHING = MetadataRequest(topics=())
 
@@ -20,13 +20,13 @@ def address_of(node: kohort.Node) -> Address:
     return Address(host=host, port=int(port))
 
 
-def test_one_connection_too_many_is_closed_until_another_one_goes() -> None:
+def test_connection_above_the_maximum_is_closed() -> None:
     with kohort.Node(settings={"max.connections": 2}) as node:
         address = address_of(node)
-        with Caller(address) as first, Caller(address) as second:
+        with RawClient(address) as first, RawClient(address) as second:
             assert first.ask(ANYTHING, 9).brokers
             assert second.ask(ANYTHING, 9).brokers
-            with Caller(address) as third, pytest.raises(HungUp):
+            with RawClient(address) as third, pytest.raises(Disconnected):
                 third.receive_frame()
             assert second.ask(ANYTHING, 9).brokers
 
@@ -35,16 +35,16 @@ def test_one_connection_too_many_is_closed_until_another_one_goes() -> None:
 
 def is_answered(address: Address) -> bool:
     try:
-        with Caller(address) as caller:
-            return bool(caller.ask(ANYTHING, 9).brokers)
-    except (HungUp, ConnectionError):
+        with RawClient(address) as client:
+            return bool(client.ask(ANYTHING, 9).brokers)
+    except (Disconnected, ConnectionError):
         return False
 
 
-def test_a_silent_connection_is_closed_and_a_talkative_one_is_not() -> None:
+def test_idle_connection_is_closed_and_active_one_is_not() -> None:
     with kohort.Node(settings={"connections.max.idle.ms": 150}) as node:
         address = address_of(node)
-        with Caller(address) as silent, Caller(address) as talkative:
+        with RawClient(address) as silent, RawClient(address) as talkative:
             silent.socket.settimeout(0)
 
             def is_closed() -> bool:
@@ -53,7 +53,7 @@ def test_a_silent_connection_is_closed_and_a_talkative_one_is_not() -> None:
                     silent.receive_frame()
                 except BlockingIOError:
                     return False
-                except HungUp:
+                except Disconnected:
                     return True
                 raise AssertionError("an answer to nothing")
 
@@ -61,8 +61,8 @@ def test_a_silent_connection_is_closed_and_a_talkative_one_is_not() -> None:
             assert talkative.ask(ANYTHING, 9).brokers
 
 
-def test_who_connects_while_the_node_stops_is_not_left_half_connected() -> None:
-    """An open socket that nobody closes is an error of the test itself."""
+def test_connection_during_shutdown_is_closed() -> None:
+    """Close the socket; an open one would fail the test."""
     node = kohort.Node().start()
     address, ending = address_of(node), threading.Event()
 

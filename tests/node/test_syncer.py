@@ -1,143 +1,119 @@
-"""One sync for many, and nothing promised after a failed one."""
+"""One sync for many responses, and nothing is released after a failed one."""
 
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
+from kohort.log.sync_queue import PendingSync
 from kohort.node.syncer import Syncer
 
 
-class _Later(Executor):
-    """Runs nothing until told to."""
+class _Disk:
+    """Counts the rounds that were started."""
 
     def __init__(self) -> None:
-        self.work: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.rounds = 0
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        self.work.append((future, fn, args))
-        return future
-
-    def run_one(self) -> None:
-        future, fn, args = self.work.popleft()
-        try:
-            future.set_result(fn(*args))
-        except OSError as error:
-            future.set_exception(error)
+    def start(self, files: Sequence[PendingSync]) -> None:
+        assert files == ()
+        self.rounds += 1
 
 
-class _File:
-    def __init__(self, error: OSError | None = None) -> None:
-        self.syncs = 0
-        self.error = error
+class _Response:
+    def __init__(self, name: str, released: list[str]) -> None:
+        self._name = name
+        self._released = released
 
-    def sync(self) -> None:
-        if self.error is not None:
-            raise self.error
-        self.syncs += 1
+    def release(self) -> None:
+        self._released.append(self._name)
 
 
 class _Bench:
-    def __init__(self, file: _File | None = None) -> None:
-        self.file = file or _File()
-        self.loop: deque[Callable[[], None]] = deque()
-        self.executor = _Later()
-        self.failures: list[BaseException] = []
-        self.syncer = Syncer(
-            lambda: [self.file], self.loop.append, self.failures.append, self.executor
-        )
+    def __init__(self) -> None:
+        self.disk = _Disk()
+        self.syncer = Syncer(self.disk)
+        self.released: list[str] = []
 
-    def turn(self) -> None:
-        """One turn of the loop: what was called soon runs."""
-        for _ in range(len(self.loop)):
-            self.loop.popleft()()
+    def hold(self, *names: str) -> None:
+        for name in names:
+            self.syncer.hold(_Response(name, self.released))
 
-    def settle(self) -> None:
-        """As many turns as something is called soon in."""
-        while self.loop:
-            self.turn()
+    def iterate(self) -> None:
+        self.syncer.end_iteration(tuple)
+
+    def iterate_until_started(self) -> None:
+        while self.syncer.is_collecting:
+            self.iterate()
 
 
-def test_everything_written_in_one_turn_shares_one_sync() -> None:
-    bench, told = _Bench(), list[str]()
-    for name in "abc":
-        bench.syncer.after(partial(told.append, name))
-    bench.settle()
-    assert told == []
+def test_everything_held_in_one_iteration_shares_one_sync() -> None:
+    bench = _Bench()
+    bench.hold("a", "b", "c")
+    bench.iterate_until_started()
+    assert bench.released == []
 
-    bench.executor.run_one()
-    bench.settle()
+    bench.syncer.finish(0.0)
 
-    assert told == ["a", "b", "c"]
-    assert bench.file.syncs == 1
-
-
-def test_what_comes_while_a_sync_runs_waits_for_the_next_one() -> None:
-    bench, told = _Bench(), list[str]()
-    bench.syncer.after(lambda: told.append("first"))
-    bench.settle()
-    bench.syncer.after(lambda: told.append("second"))
-    bench.executor.run_one()
-    bench.settle()
-    assert told == ["first"]
-
-    bench.executor.run_one()
-    bench.settle()
-
-    assert told == ["first", "second"]
+    assert bench.released == ["a", "b", "c"]
+    assert bench.disk.rounds == 1
     assert bench.syncer.is_idle
 
 
-def test_those_who_come_turn_after_turn_share_one_sync() -> None:
-    bench, told = _Bench(), list[str]()
-    for name in "abc":
-        bench.syncer.after(partial(told.append, name))
-        bench.turn()
-    assert not bench.executor.work
+def test_what_is_held_while_a_sync_runs_waits_for_the_next_one() -> None:
+    bench = _Bench()
+    bench.hold("first")
+    bench.iterate_until_started()
+    bench.hold("second")
+    bench.iterate()
+    bench.syncer.finish(0.0)
+    assert bench.released == ["first"]
 
-    bench.settle()
-    bench.executor.run_one()
-    bench.settle()
+    bench.iterate_until_started()
+    bench.syncer.finish(0.0)
 
-    assert told == ["a", "b", "c"]
-    assert bench.file.syncs == 1
+    assert bench.released == ["first", "second"]
+    assert bench.disk.rounds == 2
 
 
-def test_an_endless_stream_does_not_keep_the_first_waiting() -> None:
+def test_a_sync_waits_while_each_iteration_brings_more() -> None:
     bench = _Bench()
 
+    for name in "abc":
+        bench.hold(name)
+        bench.iterate()
+    assert bench.disk.rounds == 0
+    bench.iterate()
+
+    assert bench.disk.rounds == 1
+
+
+def test_an_endless_stream_does_not_delay_the_first_response_forever() -> None:
+    bench = _Bench()
+
+    for number in range(10):
+        bench.hold(str(number))
+        bench.iterate()
+
+    assert bench.disk.rounds == 1
+
+
+def test_nothing_is_released_or_synced_after_a_failed_sync() -> None:
+    bench = _Bench()
+    bench.hold("lost")
+    bench.iterate_until_started()
+    bench.syncer.fail()
+
+    bench.hold("later")
     for _ in range(10):
-        bench.syncer.after(lambda: None)
-        bench.turn()
+        bench.iterate()
 
-    assert len(bench.executor.work) == 1
-
-
-def test_a_failed_sync_tells_nobody_but_the_node() -> None:
-    error = OSError("gone")
-    bench, told = _Bench(_File(error)), list[str]()
-    bench.syncer.after(lambda: told.append("lie"))
-    bench.settle()
-
-    bench.executor.run_one()
-    bench.settle()
-
-    assert told == []
-    assert bench.failures == [error]
+    assert bench.released == []
+    assert bench.disk.rounds == 1
 
 
-def test_nothing_is_promised_again_after_a_failed_sync() -> None:
-    bench, told = _Bench(_File(OSError("gone"))), list[str]()
-    bench.syncer.after(lambda: told.append("lie"))
-    bench.settle()
-    bench.executor.run_one()
-    bench.settle()
-    bench.file.error = None
+def test_the_duration_of_a_sync_is_measured() -> None:
+    bench = _Bench()
+    bench.hold("a")
+    bench.iterate_until_started()
 
-    bench.syncer.after(lambda: told.append("another lie"))
-    bench.settle()
+    bench.syncer.finish(0.25)
 
-    assert not bench.executor.work
-    assert told == []
+    assert bench.syncer.seconds.total == 0.25

@@ -1,4 +1,4 @@
-"""Deadlines by key: what is due, and when to look again."""
+"""Timers: due timers, moves, cancellation and stale entries."""
 
 from weakref import WeakSet
 
@@ -32,7 +32,7 @@ def test_a_timer_moved_later_fires_later() -> None:
     timers.set("session", Millis(20))
 
     assert timers.take_due(Millis(15)) == []
-    assert timers.next_deadline() == 20
+    assert timers.earliest == 20
     assert timers.take_due(Millis(20)) == ["session"]
 
 
@@ -45,12 +45,12 @@ def test_a_timer_moved_earlier_fires_earlier_and_only_then() -> None:
     assert timers.take_due(Millis(50)) == []
 
 
-def test_a_timer_that_keeps_moving_keeps_one_entry() -> None:
+def test_timer_that_is_moved_often_has_one_entry() -> None:
     timers: Timers[str] = Timers()
     for beat in range(10_000):
         timers.set("session", Millis(beat + 45_000))
 
-    assert timers.next_deadline() == 45_000
+    assert timers.earliest == 45_000
     assert timers.take_due(Millis(45_000)) == []
     assert len(timers) == 1
 
@@ -81,7 +81,7 @@ def test_due_timers_are_those_whose_last_deadline_has_come(moves: Moves, now: in
 
 
 @given(_MOVES)
-def test_the_next_look_is_never_after_the_next_deadline(moves: Moves) -> None:
+def test_earliest_is_never_after_the_next_deadline(moves: Moves) -> None:
     timers: Timers[str] = Timers()
     deadlines: dict[str, int] = {}
     for key, deadline in moves:
@@ -92,7 +92,7 @@ def test_the_next_look_is_never_after_the_next_deadline(moves: Moves) -> None:
             timers.set(key, Millis(deadline))
             deadlines[key] = deadline
 
-    look = timers.next_deadline()
+    look = timers.earliest
 
     if deadlines:
         assert look is not None
@@ -103,7 +103,7 @@ class _Key:
     """Something whose end can be noticed."""
 
 
-def test_far_deadlines_that_were_cancelled_do_not_pile_up() -> None:
+def test_cancelled_distant_deadlines_do_not_accumulate() -> None:
     timers: Timers[_Key] = Timers()
     alive: WeakSet[_Key] = WeakSet()
     for _ in range(20_000):

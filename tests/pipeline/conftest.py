@@ -1,4 +1,4 @@
-"""One small Spark for all tests that ask for it: two cores, no pages, every time in UTC."""
+"""One Spark session for all tests: two cores, no web UI, UTC."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kohort
-from tests.apache.cluster import Kafka
-from tests.client.clusters import SETTINGS, Cluster
-from tests.pipeline.quick import QUICK
+from tests.apache.shared import SharedKafka
+from tests.client.node_cluster import SETTINGS, Cluster
+from tests.pipeline.spark_settings import FAST_SETTINGS
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    # Workers are to be the Python that runs the tests, whatever else is on the path.
+    # Workers run the Python of the tests, not the first one of the PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     directory = tmp_path_factory.mktemp("spark")
     session = (
@@ -30,19 +30,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
-        .config(map=dict(QUICK))
+        .config(map=dict(FAST_SETTINGS))
         .getOrCreate()
     )
     yield session
     session.stop()
 
 
-@pytest.fixture(scope="session", params=["Kohort", "Apache Kafka"])
+@pytest.fixture(
+    scope="session", params=["Kohort", pytest.param("Apache Kafka", marks=pytest.mark.full)]
+)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """The same tests on both; topics and groups have names of their own."""
+    """The same tests run on both; every test has its own topics and groups.
+
+    Apache Kafka is for the full suite, except for the first tests of the stream.
+    """
     if request.param == "Kohort":
         with kohort.Node(settings=SETTINGS) as node:
             yield Cluster(bootstrap_servers=node.bootstrap_servers)
     else:
-        kafka: Kafka = request.getfixturevalue("apache_kafka")
+        kafka: SharedKafka = request.getfixturevalue("apache_kafka")
         yield Cluster(bootstrap_servers=kafka.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Batches into Arrow: the compiled loop says what the wire's careful reader says."""
+"""Decode batches to Arrow: the compiled loop and the wire decoder give the same records."""
 
 from typing import Any
 
@@ -7,19 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.pipeline.columns import arrow_schema
-from kohort.pipeline.decode import Decoder, Slice
+from kohort.pipeline.decode import Decoder, PartitionSlice
+from kohort.pipeline.spark_schema import arrow_schema
 from kohort.types import Millis, Offset, Partition, ProducerEpoch, ProducerId, Topic
 from kohort.wire.api.k01_fetch import AbortedTransaction
 from kohort.wire.batch import Codec, Header, NewBatch, NewRecord, encode, iter_records, split
-from kohort.wire.control import EndTransactionMarker, MarkerType, new_marker_batch
+from kohort.wire.control_batch import EndTransactionMarker, MarkerType, new_marker_batch
 from kohort.wire.errors import MalformedMessage
 
 TOPIC = Topic("orders")
-EVERYTHING = Slice(topic=TOPIC, partition=Partition(3), first=Offset(0), stop=Offset(2**62))
+ALL_OFFSETS = PartitionSlice(
+    topic=TOPIC, partition=Partition(3), first=Offset(0), stop=Offset(2**62)
+)
 
 
-def rows_of(content: bytes, wanted: Slice = EVERYTHING, **options: Any) -> list[dict[str, Any]]:
+def rows_of(
+    content: bytes, wanted: PartitionSlice = ALL_OFFSETS, **options: Any
+) -> list[dict[str, Any]]:
     aborted = options.pop("aborted", None)
     decoder = Decoder(wanted, includes_headers=True, **options)
     rows = []
@@ -30,8 +34,8 @@ def rows_of(content: bytes, wanted: Slice = EVERYTHING, **options: Any) -> list[
     return rows
 
 
-def careful_rows(content: bytes) -> list[dict[str, Any]]:
-    """The same rows by the wire's own reader."""
+def wire_rows(content: bytes) -> list[dict[str, Any]]:
+    """The same rows, decoded by kohort.wire."""
     rows = []
     for position, header in split(content):
         for record in iter_records(content, position):
@@ -50,7 +54,7 @@ def careful_rows(content: bytes) -> list[dict[str, Any]]:
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what is the same in all rows, and with times as the wire counts them."""
+    """Without constant columns, and with timestamps in milliseconds."""
     for row in rows:
         assert (row.pop("topic"), row.pop("partition")) == (TOPIC, 3)
         row["timestamp"] = pa.scalar(row["timestamp"]).value // 1000
@@ -87,29 +91,29 @@ def contents(draw: st.DrawFn) -> bytes:
 
 
 @given(contents())
-def test_every_batch_decodes_as_the_careful_reader_reads_it(content: bytes) -> None:
-    assert comparable(rows_of(content)) == careful_rows(content)
+def test_every_batch_decodes_like_the_wire_decoder(content: bytes) -> None:
+    assert comparable(rows_of(content)) == wire_rows(content)
 
 
 @given(contents(), st.integers(0, 40), st.integers(0, 40))
-def test_only_wanted_offsets_come_out(content: bytes, first: int, size: int) -> None:
-    wanted = Slice(
+def test_only_wanted_offsets_are_decoded(content: bytes, first: int, size: int) -> None:
+    wanted = PartitionSlice(
         topic=TOPIC, partition=Partition(3), first=Offset(first), stop=Offset(first + size)
     )
 
     offsets = [row["offset"] for row in rows_of(content, wanted)]
 
     assert offsets == [
-        row["offset"] for row in careful_rows(content) if first <= row["offset"] < first + size
+        row["offset"] for row in wire_rows(content) if first <= row["offset"] < first + size
     ]
 
 
 @given(contents(), st.data())
-def test_a_cut_answer_gives_whole_batches_and_says_where_to_go_on(
+def test_a_truncated_response_gives_complete_batches_and_the_next_offset(
     content: bytes, data: st.DataObject
 ) -> None:
     cut = content[: data.draw(st.integers(0, len(content)))]
-    decoder = Decoder(EVERYTHING, includes_headers=False)
+    decoder = Decoder(ALL_OFFSETS, includes_headers=False)
 
     count = sum(batch.num_rows for batch in decoder.decode(cut))
 
@@ -119,14 +123,14 @@ def test_a_cut_answer_gives_whole_batches_and_says_where_to_go_on(
 
 
 @given(contents().filter(bool), st.data())
-def test_damage_is_refused_or_harmless_even_without_checksums(
+def test_damaged_bytes_are_refused_or_decode_to_valid_arrow(
     content: bytes, data: st.DataObject
 ) -> None:
     damaged = bytearray(content)
     at = data.draw(st.integers(0, len(content) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))
 
-    decoder = Decoder(EVERYTHING, includes_headers=True, check_crcs=False)
+    decoder = Decoder(ALL_OFFSETS, includes_headers=True, check_crcs=False)
     try:
         batches = list(decoder.decode(bytes(damaged)))
     except MalformedMessage:
@@ -135,9 +139,9 @@ def test_damage_is_refused_or_harmless_even_without_checksums(
         batch.validate(full=True)
 
 
-def test_a_time_that_spark_cannot_count_becomes_the_last_it_can() -> None:
+def test_a_timestamp_out_of_spark_s_range_is_clamped() -> None:
     record = NewRecord(key=None, value=b"a", timestamp=Millis(2**63 - 1))
-    decoder = Decoder(EVERYTHING, includes_headers=False)
+    decoder = Decoder(ALL_OFFSETS, includes_headers=False)
 
     (batch,) = decoder.decode(encode(NewBatch(records=(record,))))
 
@@ -154,7 +158,7 @@ def test_a_wrong_checksum_is_refused() -> None:
         rows_of(bytes(content))
 
 
-def test_records_of_aborted_transactions_and_markers_are_left_out() -> None:
+def test_aborted_records_and_control_records_are_dropped() -> None:
     writer, other = ProducerId(7), ProducerId(8)
     content = b"".join(
         (

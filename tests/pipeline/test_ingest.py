@@ -1,4 +1,4 @@
-"""Topics into tables: rows, directories, records that do not fit, and every record once."""
+"""Ingest topics to tables: rows, partition directories, bad records, exactly-once writes."""
 
 import datetime
 import json
@@ -11,38 +11,40 @@ from pyspark.sql import SparkSession
 
 import kohort
 from kohort.pipeline import ingest
-from kohort.pipeline.ingest.files import Files
-from kohort.pipeline.ingest.table import NotOurs, Table, TakenOver
-from kohort.pipeline.ingest.wish import EndedAtOnce, Progress
-from tests.pipeline.ingesting import (
-    Broker,
-    all_places,
+from kohort.pipeline.ingest.hadoop_fs import HadoopFiles
+from kohort.pipeline.ingest.run_status import IngestProgress, StoppedImmediately
+from kohort.pipeline.ingest.table import IngestTable, TableMismatch, TableTakenOver
+from tests.pipeline.ingest_setup import (
+    IngestBroker,
     commits_in,
     numbered,
-    places_in,
-    wish_for,
+    options_for,
+    rows_in,
+    rows_up_to,
 )
 
 SCHEMA = "id BIGINT NOT NULL, name STRING, amount DOUBLE, lines ARRAY<STRUCT<sku: STRING NOT NULL>>"
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    # Some records here are years old, and a run may be long enough for housekeeping.
+def broker() -> Iterator[IngestBroker]:
+    # Some records are years old; retention must not delete them.
     settings = {"group.initial.rebalance.delay.ms": 0, "log.retention.ms": -1}
     with kohort.Node(settings=settings) as node:
-        yield Broker(node.bootstrap_servers)
+        yield IngestBroker(node.bootstrap_servers)
 
 
 # Rows
 
 
-def test_raw_records_keep_every_column(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    topic = broker.make_topic(2)
+def test_raw_records_keep_every_column(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
+) -> None:
+    topic = broker.create_topic(2)
     broker.write(topic, [b"a", b"", None], key=b"k", headers=[("h", b"1"), ("h", None)])
     broker.write(topic, [b"\xff\x00"], partition=1, timestamp=1_700_000_000_123)
 
-    summary = ingest.run(spark, wish_for(broker, topic, tmp_path / "t"))
+    summary = ingest.run(spark, options_for(broker, topic, tmp_path / "t"))
 
     table = ingest.read(spark, str(tmp_path / "t"))
     rows = table.orderBy("partition", "offset").collect()
@@ -56,24 +58,24 @@ def test_raw_records_keep_every_column(spark: SparkSession, broker: Broker, tmp_
     assert times.where("partition = 1").collect()[0][1] == "2023-11-14 22:13:20.123"
 
 
-def test_json_becomes_columns_in_directories(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_json_is_parsed_to_columns_and_partition_directories(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic(2)
+    topic = broker.create_topic(2)
     values = [{"id": n, "name": "0" * n, "lines": [{"sku": "x"}]} for n in (1, 2)]
     for partition, value in enumerate(values):
         given = {"partition": partition, "timestamp": 1_700_000_000_000}
         broker.write(topic, [json.dumps(value).encode()], **given)
 
-    wish = wish_for(
+    options = options_for(
         broker, topic, tmp_path / "t", schema=SCHEMA, partition_by=("date", "hour", "name")
     )
-    ingest.run(spark, wish)
+    ingest.run(spark, options)
 
     day = tmp_path / "t" / "data" / "batch=0" / "date=2023-11-14" / "hour=22"
     rows = ingest.read(spark, str(tmp_path / "t")).orderBy("id").collect()
     assert sorted(path.name for path in day.iterdir()) == ["name=0", "name=00"]
-    # Who only sees directories would take these names for numbers.
+    # A reader that infers types from directories takes these names for numbers.
     assert [(row["id"], row["name"], row["hour"]) for row in rows] == [(1, "0", 22), (2, "00", 22)]
     assert [row["_record"]["partition"] for row in rows] == [0, 1]
     assert rows[0]["date"] == datetime.date(2023, 11, 14)
@@ -94,14 +96,14 @@ BAD = {
     b'{"id": 1}{"id": 2}': "not JSON",
     b'{"id": 1},{"id": 2}': "more than one JSON value",
     b'{"id": 1, "name": "\xff"}': "not UTF-8",
-    b"[1]": "no JSON object",
-    b'[{"id": 1}]': "no JSON object",
-    b"null": "no JSON object",
-    b"7": "no JSON object",
+    b"[1]": "not a JSON object",
+    b'[{"id": 1}]': "not a JSON object",
+    b"null": "not a JSON object",
+    b"7": "not a JSON object",
     b'{"name": "x"}': "id is missing",
     b'{"id": null}': "id is missing",
-    b'{"id": "x", "amount": true}': "id is no bigint; amount is no double",
-    b'{"id": 9223372036854775808}': "id is no bigint",
+    b'{"id": "x", "amount": true}': "id is not bigint; amount is not double",
+    b'{"id": 9223372036854775808}': "id is not bigint",
     b'{"id": 1, "lines": [{"sku": "x"}, {}]}': "does not fit the schema",
 }
 
@@ -113,13 +115,13 @@ GOOD = (
 )
 
 
-def test_what_does_not_fit_is_kept_aside_with_its_reason(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_bad_records_are_stored_with_their_reason(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic()
+    topic = broker.create_topic()
     broker.write(topic, [*BAD, *GOOD], key=b"k")
 
-    summary = ingest.run(spark, wish_for(broker, topic, tmp_path / "t", schema=SCHEMA))
+    summary = ingest.run(spark, options_for(broker, topic, tmp_path / "t", schema=SCHEMA))
 
     bad = ingest.read_bad(spark, str(tmp_path / "t")).collect()
     found = {None if row["value"] is None else bytes(row["value"]): row["reason"] for row in bad}
@@ -131,12 +133,12 @@ def test_what_does_not_fit_is_kept_aside_with_its_reason(
     assert {bytes(row["key"]) for row in bad} == {b"k"}
 
 
-def test_an_empty_topic_makes_an_empty_table(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_an_empty_topic_gives_an_empty_table(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic()
+    topic = broker.create_topic()
 
-    summary = ingest.run(spark, wish_for(broker, topic, tmp_path / "t", schema=SCHEMA))
+    summary = ingest.run(spark, options_for(broker, topic, tmp_path / "t", schema=SCHEMA))
 
     table = ingest.read(spark, str(tmp_path / "t"))
     assert (summary.rows, summary.rows_total) == (0, 0)
@@ -144,55 +146,55 @@ def test_an_empty_topic_makes_an_empty_table(
     assert table.columns == ["id", "name", "amount", "lines", "_record", "batch"]
 
 
-# Every record once
+# Exactly once
 
 
-def test_a_second_run_adds_only_what_is_new(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_a_second_run_adds_only_new_records(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic(2)
-    wish = wish_for(broker, topic, tmp_path, rows_max=6)
+    topic = broker.create_topic(2)
+    options = options_for(broker, topic, tmp_path, rows_max=6)
     broker.write(topic, numbered(range(10)))
 
-    first = ingest.run(spark, wish)
+    first = ingest.run(spark, options)
     broker.write(topic, numbered(range(5)), partition=1)
-    second = ingest.run(spark, wish)
-    third = ingest.run(spark, wish)
+    second = ingest.run(spark, options)
+    third = ingest.run(spark, options)
 
     assert [(each.rows, each.rows_total) for each in (first, second, third)] == [
         (10, 10),
         (5, 15),
         (0, 15),
     ]
-    assert all(each.is_group_told and each.has_left for each in (first, second, third))
-    assert places_in(tmp_path) == all_places([10, 5])
-    assert broker.committed(wish.group_id) == {0: 10, 1: 5}
-    assert broker.state_of(wish.group_id) == "EMPTY"
+    assert all(each.is_group_committed and each.has_left for each in (first, second, third))
+    assert rows_in(tmp_path) == rows_up_to([10, 5])
+    assert broker.committed(options.group_id) == {0: 10, 1: 5}
+    assert broker.state_of(options.group_id) == "EMPTY"
 
 
 @pytest.mark.parametrize("lost", [("log",), ("log", "commit"), ("log", "commit", "data")])
-def test_a_batch_that_is_run_again_is_there_once(
-    spark: SparkSession, broker: Broker, tmp_path: Path, lost: tuple[str, ...]
+def test_a_repeated_batch_is_in_the_table_once(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path, lost: tuple[str, ...]
 ) -> None:
-    """As after a crash: between the last of these being written and the first."""
-    topic = broker.make_topic()
-    wish = wish_for(broker, topic, tmp_path / "t", schema="id BIGINT")
+    """As after a crash between the write of the last of these files and the first."""
+    topic = broker.create_topic()
+    options = options_for(broker, topic, tmp_path / "t", schema="id BIGINT")
     broker.write(topic, [*numbered(range(10)), b"bad"])
-    ingest.run(spark, wish)
-    places = {
+    ingest.run(spark, options)
+    files = {
         "log": "_checkpoint/commits/0",
         "commit": "_commits/0.json",
         "data": "data/batch=0",
     }
     for name in lost:
-        remove(tmp_path / "t" / places[name])
-    half = tmp_path / "t" / "_staging" / "former" / "data" / "batch=0" / "part-0.parquet"
-    half.parent.mkdir(parents=True)
-    half.write_bytes(b"torn")
+        remove(tmp_path / "t" / files[name])
+    torn = tmp_path / "t" / "_staging" / "former" / "data" / "batch=0" / "part-0.parquet"
+    torn.parent.mkdir(parents=True)
+    torn.write_bytes(b"torn")
     before = ingest.read(spark, str(tmp_path / "t")).count()
 
     broker.write(topic, numbered(range(10, 15)))
-    summary = ingest.run(spark, wish)
+    summary = ingest.run(spark, options)
 
     rows = ingest.read(spark, str(tmp_path / "t")).collect()
     assert before == (10 if lost == ("log",) else 0)
@@ -200,18 +202,18 @@ def test_a_batch_that_is_run_again_is_there_once(
     assert (summary.rows_total, summary.bad_total) == (15, 1)
     assert spark.read.parquet(str(tmp_path / "t" / "data")).count() == 15
     assert ingest.read_bad(spark, str(tmp_path / "t")).count() == 1
-    assert not half.exists()
-    assert broker.committed(wish.group_id) == {0: 16}
+    assert not torn.exists()
+    assert broker.committed(options.group_id) == {0: 16}
 
 
-def test_columns_may_be_added_to_a_table(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_columns_can_be_added_to_a_table(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic()
+    topic = broker.create_topic()
     broker.write(topic, [b'{"id": 1, "name": "early"}'])
-    ingest.run(spark, wish_for(broker, topic, tmp_path, schema="id INT"))
+    ingest.run(spark, options_for(broker, topic, tmp_path, schema="id INT"))
     broker.write(topic, [b'{"id": 2, "name": "late"}'])
-    ingest.run(spark, wish_for(broker, topic, tmp_path, schema="id INT, name STRING"))
+    ingest.run(spark, options_for(broker, topic, tmp_path, schema="id INT, name STRING"))
 
     rows = ingest.read(spark, str(tmp_path)).orderBy("id").collect()
 
@@ -226,36 +228,36 @@ def remove(path: Path) -> None:
         path.with_name(f".{path.name}.crc").unlink()
 
 
-def test_an_older_checkpoint_is_not_taken_for_the_tables(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_a_missing_or_older_checkpoint_is_refused(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic()
-    wish = wish_for(broker, topic, tmp_path / "t")
+    topic = broker.create_topic()
+    options = options_for(broker, topic, tmp_path / "t")
     broker.write(topic, numbered(range(3)))
-    ingest.run(spark, wish)
+    ingest.run(spark, options)
     shutil.copytree(tmp_path / "t" / "_checkpoint", tmp_path / "older")
     broker.write(topic, numbered(range(3)))
-    ingest.run(spark, wish)
+    ingest.run(spark, options)
 
     shutil.rmtree(tmp_path / "t" / "_checkpoint")
-    with pytest.raises(NotOurs, match="_checkpoint is gone"):
-        ingest.run(spark, wish)
+    with pytest.raises(TableMismatch, match="_checkpoint is missing"):
+        ingest.run(spark, options)
     shutil.copytree(tmp_path / "older", tmp_path / "t" / "_checkpoint")
     broker.write(topic, numbered(range(3)))
-    with pytest.raises(NotOurs, match="older than the table, which has batch 1"):
-        ingest.run(spark, wish)
+    with pytest.raises(TableMismatch, match="older than the table, which has batch 1"):
+        ingest.run(spark, options)
 
-    assert places_in(tmp_path / "t") == all_places([6])
+    assert rows_in(tmp_path / "t") == rows_up_to([6])
 
 
-def test_a_run_that_was_taken_over_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    table = Table(Files(spark, str(tmp_path)))
+def test_a_run_that_was_replaced_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    table = IngestTable(HadoopFiles(spark, str(tmp_path)))
     table.claim("first")
     staged = table.stage("first", 0, "data")
     table.files.make_directory(staged)
     table.claim("second")
 
-    with pytest.raises(TakenOver, match="another ingest writes to"):
+    with pytest.raises(TableTakenOver, match="another ingest now writes to"):
         table.publish("first", 0, {"data": staged}, rows=1, bad=0)
 
     assert table.find_last_commit() is None
@@ -265,51 +267,51 @@ def test_a_run_that_was_taken_over_publishes_nothing(spark: SparkSession, tmp_pa
 # Continuous
 
 
-def test_it_goes_on_until_it_is_told_to_end(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_a_continuous_run_stops_after_a_batch_on_request(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic(2)
-    wish = wish_for(broker, topic, tmp_path, is_continuous=True, rows_max=4)
+    topic = broker.create_topic(2)
+    options = options_for(broker, topic, tmp_path, is_continuous=True, rows_max=4)
     broker.write(topic, numbered(range(10)))
-    ending = ingest.Ending()
-    seen: list[Progress] = []
+    stop = ingest.StopRequest()
+    seen: list[IngestProgress] = []
 
-    def watch(progress: Progress) -> None:
+    def on_progress(progress: IngestProgress) -> None:
         seen.append(progress)
         if progress.rows == 10 and progress.lag == 0 and len(commits_in(tmp_path)) < 4:
             broker.write(topic, numbered(range(5)), partition=1)
         if progress.rows >= 12:
-            ending.after_batch.set()
+            stop.after_batch.set()
 
-    summary = ingest.run(spark, wish, ending=ending, watch=watch)
+    summary = ingest.run(spark, options, stop=stop, on_progress=on_progress)
 
-    done = broker.committed(wish.group_id)
+    done = broker.committed(options.group_id)
     assert summary.is_interrupted
-    assert summary.is_group_told
+    assert summary.is_group_committed
     assert summary.has_left
-    assert places_in(tmp_path) == all_places([done[0], done[1]])
+    assert rows_in(tmp_path) == rows_up_to([done[0], done[1]])
     assert summary.rows == sum(done.values()) >= 12
-    assert broker.state_of(wish.group_id) == "EMPTY"
+    assert broker.state_of(options.group_id) == "EMPTY"
     assert {"stable"} <= {each.group_state for each in seen}
 
 
-def test_in_a_hurry_it_leaves_the_batch_to_the_next_run(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+def test_an_immediate_stop_leaves_the_batch_to_the_next_run(
+    spark: SparkSession, broker: IngestBroker, tmp_path: Path
 ) -> None:
-    topic = broker.make_topic()
+    topic = broker.create_topic()
     broker.write(topic, numbered(range(20_000)))
-    wish = wish_for(broker, topic, tmp_path, is_continuous=True, rows_max=100)
-    ending = ingest.Ending()
+    options = options_for(broker, topic, tmp_path, is_continuous=True, rows_max=100)
+    stop = ingest.StopRequest()
 
-    def watch(progress: Progress) -> None:
+    def on_progress(progress: IngestProgress) -> None:
         if progress.batches:
-            ending.at_once.set()
+            stop.immediately.set()
 
-    with pytest.raises(EndedAtOnce):
-        ingest.run(spark, wish, ending=ending, watch=watch)
-    broker.await_state(wish.group_id, "EMPTY")
+    with pytest.raises(StoppedImmediately):
+        ingest.run(spark, options, stop=stop, on_progress=on_progress)
+    broker.wait_for_state(options.group_id, "EMPTY")
     left = ingest.read(spark, str(tmp_path)).count()
-    ingest.run(spark, wish_for(broker, topic, tmp_path))
+    ingest.run(spark, options_for(broker, topic, tmp_path))
 
     assert 0 < left < 20_000
-    assert places_in(tmp_path) == all_places([20_000])
+    assert rows_in(tmp_path) == rows_up_to([20_000])

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 import kohort
 from kohort.pipeline import register
 from kohort.pipeline.errors import BadSourceOption
-from kohort.pipeline.sink import writers as making
-from kohort.pipeline.sink.plan import BadColumns
-from tests.pipeline.sinking import HEADERS, Target, contents
+from kohort.pipeline.sink import writers
+from kohort.pipeline.sink.write_plan import BadColumns
+from tests.pipeline.sink_setup import HEADERS, Target, contents
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +39,7 @@ def save(frame: DataFrame, options: Mapping[str, str]) -> None:
     frame.write.format("kohort").options(**options).mode("append").save()
 
 
-def test_rows_become_records_byte_for_byte(spark: SparkSession, target: Target) -> None:
+def test_rows_are_written_unchanged(spark: SparkSession, target: Target) -> None:
     first, second = target.create_topic(2), target.create_topic()
     rows = [
         (first, 1, bytearray(b"\x00k"), "grün", [("h", bytearray(b"1")), ("h", None)]),
@@ -58,7 +58,7 @@ def test_rows_become_records_byte_for_byte(spark: SparkSession, target: Target) 
     ]
 
 
-def test_what_the_source_reads_the_sink_writes_to_another_topic(
+def test_rows_of_the_source_can_be_written_to_another_topic(
     spark: SparkSession, target: Target
 ) -> None:
     origin, copy = target.create_topic(2), target.create_topic(2)
@@ -78,9 +78,7 @@ def test_what_the_source_reads_the_sink_writes_to_another_topic(
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_records_are_read_as_they_were(
-    spark: SparkSession, target: Target, codec: str
-) -> None:
+def test_all_compression_types_are_written(spark: SparkSession, target: Target, codec: str) -> None:
     topic = target.create_topic()
     frame = spark.range(2_000).selectExpr("CONCAT('value ', id) value").coalesce(1)
 
@@ -114,7 +112,7 @@ def test_rows_of_a_task_keep_their_order_for_each_key(spark: SparkSession, node:
     assert by_key == {b"%d" % number: list(range(number, 5_000, 7)) for number in range(7)}
 
 
-def test_an_empty_frame_is_written_without_complaint(spark: SparkSession, node: Target) -> None:
+def test_an_empty_frame_writes_nothing(spark: SparkSession, node: Target) -> None:
     topic = node.create_topic()
 
     save(spark.createDataFrame([], "value string"), node.options({"topic": topic}))
@@ -123,25 +121,25 @@ def test_an_empty_frame_is_written_without_complaint(spark: SparkSession, node: 
 
 
 @pytest.mark.parametrize(
-    ("expression", "options", "complaint"),
+    ("expression", "options", "reason"),
     [
         ("id", {"topic": "t"}, "there is no column value among id"),
-        ("id value", {"topic": "t"}, "the column value is bigint, and must be string or binary"),
-        ("'v' value", {}, "nothing says which topic to write to"),
+        ("id value", {"topic": "t"}, "the column value is bigint and must be string or binary"),
+        ("'v' value", {}, "the topic is missing"),
         ("'v' value", {"topic": "t", "kafka.acks": "1"}, "kafka.acks cannot be '1'"),
         ("'v' value", {"topic": "t", "kafka.nonsense": "1"}, "kafka.nonsense: No such"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_any_task(
-    spark: SparkSession, node: Target, expression: str, options: dict[str, str], complaint: str
+def test_a_wrong_write_is_refused_before_any_task(
+    spark: SparkSession, node: Target, expression: str, options: dict[str, str], reason: str
 ) -> None:
     frame = spark.range(1).selectExpr(expression)
 
-    with pytest.raises(PySparkException, match=complaint):
+    with pytest.raises(PySparkException, match=reason):
         save(frame, node.options(options))
 
 
-def test_a_topic_is_not_overwritten(spark: SparkSession, node: Target) -> None:
+def test_overwrite_is_refused(spark: SparkSession, node: Target) -> None:
     topic = node.create_topic()
     frame = spark.range(1).selectExpr("'v' value")
 
@@ -154,24 +152,24 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, node: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "topic", "complaint"),
+    ("value", "topic", "reason"),
     [
         ("CAST(NULL AS STRING)", "CAST(NULL AS STRING)", "1 of 1 rows have no topic"),
         ("'v'", "'nowhere'", r"nowhere.*\[UNKNOWN_TOPIC_OR_PART\]"),
         ("REPEAT('x', 2000000)", "'t'", r"1 of 1 records .* t: .*\[MSG_SIZE_TOO_LARGE\]"),
     ],
 )
-def test_a_row_that_cannot_be_written_fails_the_job_with_the_reason(
-    spark: SparkSession, node: Target, value: str, topic: str, complaint: str
+def test_a_row_that_cannot_be_written_fails_the_job(
+    spark: SparkSession, node: Target, value: str, topic: str, reason: str
 ) -> None:
     frame = spark.range(1).selectExpr(f"{value} value", f"{topic} topic")
 
-    with pytest.raises(PySparkException, match=complaint):
+    with pytest.raises(PySparkException, match=reason):
         save(frame, node.options({"kafka.topic.metadata.propagation.max.ms": "200"}))
 
 
 class Streaming:
-    """Texts that come as files, and a query that writes them to a topic."""
+    """A query that reads text files and writes them to a topic."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -183,7 +181,7 @@ class Streaming:
         (self._texts / name).write_text("\n".join(lines), "utf-8")
 
     def run(self, options: Mapping[str, str], *, is_counted: bool = False) -> None:
-        """All there is; Spark goes on from the checkpoint."""
+        """Write all files that are there now, from the checkpoint on."""
         frame = self._spark.readStream.text(f"{self._texts}")
         if is_counted:
             frame = frame.groupBy().count().selectExpr("CAST(count AS STRING) value")
@@ -216,23 +214,21 @@ def test_a_stream_writes_every_batch_once(streaming: Streaming, target: Target) 
     assert contents(target.read(topic)) == [b"1", b"2", b"3"]
 
 
-def test_a_batch_that_is_played_again_is_written_again(streaming: Streaming, node: Target) -> None:
+def test_a_repeated_batch_is_written_again(streaming: Streaming, node: Target) -> None:
     topic = node.create_topic()
     options = node.options({"topic": topic})
     streaming.add("first", "1", "2")
     streaming.run(options)
 
-    # As if Spark had been killed after the write and before it wrote down that it was made.
-    for trace in (streaming.checkpoint / "commits").iterdir():
-        trace.unlink()
+    # As if Spark had been killed between the write and the entry in its commit log.
+    for entry in (streaming.checkpoint / "commits").iterdir():
+        entry.unlink()
     streaming.run(options)
 
     assert contents(node.read(topic)) == [b"1", b"2", b"1", b"2"]
 
 
-def test_a_stream_that_cannot_write_fails_and_goes_on_when_it_can(
-    streaming: Streaming, node: Target
-) -> None:
+def test_a_stream_continues_after_a_failed_write(streaming: Streaming, node: Target) -> None:
     topic = node.create_topic()
     quick = {"kafka.topic.metadata.propagation.max.ms": "200"}
     streaming.add("first", "1", "2")
@@ -244,7 +240,9 @@ def test_a_stream_that_cannot_write_fails_and_goes_on_when_it_can(
     assert contents(node.read(topic)) == [b"1", b"2"]
 
 
-def test_a_complete_result_is_appended_with_every_batch(streaming: Streaming, node: Target) -> None:
+def test_complete_mode_appends_the_whole_result_with_every_batch(
+    streaming: Streaming, node: Target
+) -> None:
     topic = node.create_topic()
     options = node.options({"topic": topic})
 
@@ -256,34 +254,34 @@ def test_a_complete_result_is_appended_with_every_batch(streaming: Streaming, no
     assert contents(node.read(topic)) == [b"2", b"3"]
 
 
-def test_writers_travel_to_tasks_and_back(spark: SparkSession, node: Target) -> None:
+def test_writers_can_be_pickled(spark: SparkSession, node: Target) -> None:
     options = node.options({"topic": "t"})
     schema = spark.range(1).selectExpr("'v' value").schema
-    writers = [
-        making.make_writer(options, schema, False),  # noqa: FBT003  # as Spark calls it
-        making.make_stream_writer(options, schema, False),  # noqa: FBT003
+    pair = [
+        writers.make_writer(options, schema, False),  # noqa: FBT003  # like Spark
+        writers.make_stream_writer(options, schema, False),  # noqa: FBT003
     ]
 
-    arrived = pickle.loads(pickle.dumps(writers))  # noqa: S301  # our own bytes
+    copies = pickle.loads(pickle.dumps(pair))  # noqa: S301  # our own bytes
 
-    told = [writer.write(iter([])) for writer in arrived]
-    assert [(each.rows, each.size_in_bytes) for each in told] == [(0, 0), (0, 0)]
+    results = [writer.write(iter([])) for writer in copies]
+    assert [(each.rows, each.size_in_bytes) for each in results] == [(0, 0), (0, 0)]
 
 
-def test_the_driver_tells_what_was_written(
+def test_the_driver_logs_what_was_written(
     spark: SparkSession, node: Target, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = node.options({"topic": "t"})
     schema = spark.range(1).selectExpr("'v' value").schema
     caplog.set_level("INFO", "kohort.sink")
-    told = [making.Acknowledged(2, 30), making.Acknowledged(3, 40), None]
+    results = [writers.Acknowledged(2, 30), writers.Acknowledged(3, 40), None]
 
-    batch = making.make_writer(options, schema, False)  # noqa: FBT003
-    batch.commit(told[:2])
-    batch.abort(told)
-    stream = making.make_stream_writer(options, schema, False)  # noqa: FBT003
-    stream.commit(told[:2], 7)
-    stream.abort(told, 8)
+    batch = writers.make_writer(options, schema, False)  # noqa: FBT003
+    batch.commit(results[:2])
+    batch.abort(results)
+    stream = writers.make_stream_writer(options, schema, False)  # noqa: FBT003
+    stream.commit(results[:2], 7)
+    stream.abort(results, 8)
 
     assert caplog.messages == [
         "written rows=5 bytes=70 tasks=2 failed=0",
@@ -293,10 +291,10 @@ def test_the_driver_tells_what_was_written(
     ]
 
 
-def test_refusals_are_errors_of_their_own(spark: SparkSession, node: Target) -> None:
+def test_refusals_raise_pipeline_errors(spark: SparkSession, node: Target) -> None:
     schema = spark.range(1).selectExpr("1 value").schema
 
     with pytest.raises(BadColumns):
-        making.make_stream_writer(node.options({"topic": "t"}), schema, False)  # noqa: FBT003
+        writers.make_stream_writer(node.options({"topic": "t"}), schema, False)  # noqa: FBT003
     with pytest.raises(BadSourceOption):
-        making.make_writer(node.options({"topic": "t"}), schema, True)  # noqa: FBT003
+        writers.make_writer(node.options({"topic": "t"}), schema, True)  # noqa: FBT003

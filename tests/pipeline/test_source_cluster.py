@@ -1,6 +1,5 @@
-"""The source on workers in processes of their own, on no files but those that all can reach."""
+"""The source on a Spark cluster, whose executors are other processes."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kohort
-from tests.client.clusters import SETTINGS, Cluster
-from tests.pipeline.jobs import run_job, values_in
-from tests.pipeline.standalone import SMALL, SPARK_HOME, standalone_cluster
-from tests.pipeline.streams import Group, numbered, once_each
+from tests.client.node_cluster import SETTINGS, Cluster
+from tests.pipeline.query_processes import run_job, values_in
+from tests.pipeline.standalone_spark import SMALL, standalone_cluster
+from tests.pipeline.stream_setup import Group, numbered, once_each
 
 
 @pytest.fixture(scope="module")
@@ -20,38 +19,29 @@ def kohort_cluster() -> Iterator[Cluster]:
         yield Cluster(bootstrap_servers=node.bootstrap_servers)
 
 
-def ingest_on(spark: SparkSession, cluster: Cluster, directory: Path, master: str) -> None:
-    topic, group = cluster.create_topic(4), Group(cluster, cluster.name_group())
-    cluster.produce(topic, numbered(400, 4))
+@pytest.mark.full
+def test_a_query_runs_on_a_standalone_cluster(
+    spark: SparkSession, kohort_cluster: Cluster, tmp_path: Path
+) -> None:
+    topic, group = (
+        kohort_cluster.create_topic(4),
+        Group(kohort_cluster, kohort_cluster.name_group()),
+    )
+    kohort_cluster.produce(topic, numbered(400, 4))
     options = {
-        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "kafka.bootstrap.servers": kohort_cluster.bootstrap_servers,
         "subscribe": topic,
         "group.id": group.group_id,
         "auto.offset.reset": "earliest",
         "maxOffsetsPerTrigger": "300",
         "minPartitions": "6",
     }
+    directory = tmp_path / "job"
+    directory.mkdir()
 
-    code, said = run_job(directory, options, master=master, settings=SMALL)
+    with standalone_cluster(tmp_path / "spark-cluster") as url:
+        code, output = run_job(directory, options, master=url, settings=SMALL)
 
-    assert code == 0, said
+    assert code == 0, output
     assert values_in(spark, directory) == once_each(400)
     assert group.committed() == dict.fromkeys(range(4), 100)
-
-
-def test_a_query_runs_on_workers_in_other_processes(
-    spark: SparkSession, kohort_cluster: Cluster, tmp_path: Path
-) -> None:
-    try:
-        ingest_on(spark, kohort_cluster, tmp_path, "local-cluster[2,1,1024]")
-    finally:
-        # Such a cluster has nowhere else to put the logs of its workers.
-        shutil.rmtree(SPARK_HOME / "work", ignore_errors=True)
-
-
-def test_a_query_runs_on_a_standalone_cluster(
-    spark: SparkSession, kohort_cluster: Cluster, tmp_path: Path
-) -> None:
-    with standalone_cluster(tmp_path / "spark-cluster") as url:
-        (tmp_path / "job").mkdir()
-        ingest_on(spark, kohort_cluster, tmp_path / "job", url)

@@ -1,18 +1,17 @@
-"""The source's options: what they mean, and what is wrong with them."""
+"""The source's options: their defaults, their forms and their errors."""
 
 import pytest
 
-from kohort.client.topic_partition import TopicPartition
 from kohort.pipeline.errors import BadSourceOption
 from kohort.pipeline.source.options import (
-    Membership,
+    MembershipMode,
+    OffsetKind,
+    OffsetSpec,
     Reset,
     SourceOptions,
-    Where,
-    Word,
     read_source_options,
 )
-from kohort.types import Millis, Partition, Topic
+from kohort.types import Millis, Partition, Topic, TopicPartition
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -30,57 +29,57 @@ def at(topic: str, number: int) -> TopicPartition:
     return TopicPartition(Topic(topic), Partition(number))
 
 
-def test_a_query_without_a_group_begins_as_spark_s_own_does() -> None:
-    assert read().starting == Where(word=Word.LATEST)
-    assert read(is_streaming=False).starting == Where(word=Word.EARLIEST)
-    assert read().membership is Membership.NONE
+def test_a_query_without_a_group_starts_like_spark_s_own_source() -> None:
+    assert read().starting == OffsetSpec(kind=OffsetKind.LATEST)
+    assert read(is_streaming=False).starting == OffsetSpec(kind=OffsetKind.EARLIEST)
+    assert read().membership is MembershipMode.NONE
 
 
-def test_a_query_with_a_group_begins_where_the_group_stands() -> None:
+def test_a_query_with_a_group_starts_at_the_committed_offsets() -> None:
     options = read(group__id="etl")
 
-    assert options.starting == Where(word=Word.COMMITTED)
-    assert options.membership is Membership.GROUP
+    assert options.starting == OffsetSpec(kind=OffsetKind.COMMITTED)
+    assert options.membership is MembershipMode.GROUP
     assert options.reset is Reset.LATEST
 
 
-def test_names_are_known_in_any_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     options = read_source_options(
         {"KAFKA.Bootstrap.Servers": "h:1", "SUBSCRIBE": "a, b", "MINPARTITIONS": "4"},
         is_streaming=True,
     )
 
     assert options.topics == (Topic("a"), Topic("b"))
-    assert options.parts_min == 4
+    assert options.partitions_min == 4
 
 
-def test_a_group_may_be_told_as_kafka_s_option() -> None:
+def test_the_group_may_be_given_as_kafka_group_id() -> None:
     assert read_all({"kafka.group.id": "etl"}).group_id == "etl"
 
 
-def test_options_of_the_consumer_are_handed_on() -> None:
+def test_kafka_options_are_passed_to_the_consumer() -> None:
     assert read_all({"kafka.isolation.level": "read_committed"}).kafka == {
         "isolation.level": "read_committed"
     }
 
 
-def test_partitions_may_be_named() -> None:
+def test_assign_names_partitions() -> None:
     given = {**SERVERS, "assign": '{"a": [1, 0], "b": [2]}', "group.id": "g"}
 
     options = read_source_options(given, is_streaming=True)
 
     assert options.assigned == (at("a", 0), at("a", 1), at("b", 2))
-    assert options.membership is Membership.NONE
+    assert options.membership is MembershipMode.NONE
 
 
-def test_offsets_and_times_may_be_given_for_each_partition() -> None:
+def test_offsets_and_timestamps_may_be_given_for_each_partition() -> None:
     by_offset = read(startingOffsets='{"t": {"0": 5, "1": -2}}').starting
     by_time = read(startingOffsetsByTimestamp='{"t": {"0": 1000}}').starting
     at_once = read(startingTimestamp="1000", startingOffsets="earliest").starting
 
-    assert by_offset == Where(word=Word.OFFSETS, numbers={at("t", 0): 5, at("t", 1): -2})
-    assert by_time == Where(word=Word.TIMES, numbers={at("t", 0): 1000})
-    assert at_once == Where(word=Word.TIMES, time=Millis(1000))
+    assert by_offset == OffsetSpec(kind=OffsetKind.OFFSETS, numbers={at("t", 0): 5, at("t", 1): -2})
+    assert by_time == OffsetSpec(kind=OffsetKind.TIMES, numbers={at("t", 0): 1000})
+    assert at_once == OffsetSpec(kind=OffsetKind.TIMES, time=Millis(1000))
 
 
 def test_a_pattern_matches_whole_names() -> None:
@@ -90,12 +89,12 @@ def test_a_pattern_matches_whole_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "reason"),
     [
         ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
         (SERVERS, "subscribe, subscribePattern or assign"),
         ({**SERVERS, "subscribe": "t", "assign": "{}"}, "subscribe and assign"),
-        ({**SERVERS, "subscribe": " , "}, "names no topic"),
+        ({**SERVERS, "subscribe": " , "}, "has no topic"),
         ({**SERVERS, "assign": "[1"}, "assign cannot be"),
         ({**SERVERS, "subscribe": "t", "startingOffset": "earliest"}, "startingOffsets?"),
         ({**SERVERS, "subscribe": "t", "groupIdPrefix": "x"}, "group.id"),
@@ -119,15 +118,15 @@ def test_a_pattern_matches_whole_names() -> None:
             "membership=group",
         ),
         ({**SERVERS, "subscribe": "t", "auto.offset.reset": "first"}, "earliest, latest, none"),
-        ({**SERVERS, "subscribe": "t", "maxOffsetsPerTrigger": "0"}, "at least 1"),
+        ({**SERVERS, "subscribe": "t", "maxOffsetsPerTrigger": "0"}, "less than 1"),
         ({**SERVERS, "subscribe": "t", "minPartitions": "many"}, "minPartitions cannot be"),
         ({**SERVERS, "subscribe": "t", "failOnDataLoss": "maybe"}, "neither true nor false"),
-        ({**SERVERS, "subscribe": "t", "startingTimestamp": "-5"}, "not negative"),
+        ({**SERVERS, "subscribe": "t", "startingTimestamp": "-5"}, "less than 0"),
         ({**SERVERS, "subscribe": "t", "endingOffsets": "earliest"}, "a stream has no end"),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, str], complaint: str) -> None:
-    with pytest.raises(BadSourceOption, match=complaint):
+def test_a_wrong_option_is_refused_with_its_name(given: dict[str, str], reason: str) -> None:
+    with pytest.raises(BadSourceOption, match=reason):
         read_source_options(given, is_streaming=True)
 
 

@@ -1,7 +1,7 @@
-"""The order of Spark's calls that the source relies on; a new Spark may not change it unnoticed.
+"""The source relies on the order of Spark's calls. These tests fail if a new Spark changes it.
 
-The one promise that matters: `latestOffset(start)` and `commit(end)` name a batch only when Spark's
-commit log has it.
+Most important: Spark calls `latestOffset(start)` and `commit(end)` for a batch only after its
+commit log has the batch.
 """
 
 import json
@@ -16,33 +16,33 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 
-class Noting(DataSource):
-    """A counter up to a number; every call is written down, with what the commit log had then."""
+class RecordingSource(DataSource):
+    """Counts up to a number, and logs every call with the last batch in the commit log."""
 
     @classmethod
     def name(cls) -> str:
-        return "noting"
+        return "recording"
 
     def schema(self) -> str:
         return "number BIGINT"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002
-        return NotingReader(dict(self.options))
+        return RecordingReader(dict(self.options))
 
 
-class NotingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RecordingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         self._end = int(options["end"])
-        self._journal = Path(options["journal"])
+        self._log = Path(options["log"])
         self._commits = Path(options["commits"])
 
-    def _note(self, call: str, offset: int) -> None:
-        kept = max((int(each.name) for each in self._commits.glob("[0-9]*")), default=-1)
-        with self._journal.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([call, offset, kept]) + "\n")
+    def _log_call(self, call: str, offset: int) -> None:
+        committed = max((int(each.name) for each in self._commits.glob("[0-9]*")), default=-1)
+        with self._log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([call, offset, committed]) + "\n")
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._note("prepare", 0)
+        self._log_call("prepare", 0)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"at": 0}
@@ -55,11 +55,11 @@ class NotingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start: dict[str, Any],
         limit: ReadLimit,  # noqa: ARG002
     ) -> dict[str, Any]:
-        self._note("latest", start["at"])
+        self._log_call("latest", start["at"])
         return {"at": min(start["at"] + 10, self._end)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        self._note("partitions", end["at"])
+        self._log_call("partitions", end["at"])
         return [InputPartition((start["at"], end["at"]))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -67,17 +67,17 @@ class NotingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield pa.RecordBatch.from_pydict({"number": list(range(first, stop))})
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._note("commit", end["at"])
+        self._log_call("commit", end["at"])
 
 
 def run(spark: SparkSession, directory: Path, end: int) -> list[tuple[str, int, int]]:
-    """What was called in one run up to there: the call, its offset, the last batch in the log."""
-    journal = directory / "journal"
-    journal.unlink(missing_ok=True)
+    """The calls of one run: the method, its offset, and the last batch in the commit log."""
+    log = directory / "calls"
+    log.unlink(missing_ok=True)
     (directory / "checkpoint" / "commits").mkdir(parents=True, exist_ok=True)
-    spark.dataSource.register(Noting)
-    frame = spark.readStream.format("noting").options(
-        end=str(end), journal=f"{journal}", commits=f"{directory / 'checkpoint' / 'commits'}"
+    spark.dataSource.register(RecordingSource)
+    frame = spark.readStream.format("recording").options(
+        end=str(end), log=f"{log}", commits=f"{directory / 'checkpoint' / 'commits'}"
     )
     query = (
         frame.load()
@@ -87,22 +87,24 @@ def run(spark: SparkSession, directory: Path, end: int) -> list[tuple[str, int, 
         .start()
     )
     assert query.awaitTermination(90)
-    return [tuple(json.loads(line)) for line in journal.read_text("utf-8").splitlines()]
+    return [tuple(json.loads(line)) for line in log.read_text("utf-8").splitlines()]
 
 
-def test_spark_names_a_batch_only_when_its_commit_log_has_it(
+def test_spark_passes_a_batch_only_after_its_commit_log_has_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     calls = run(spark, tmp_path, 25)
 
-    told = [call for call in calls if call[0] in ("latest", "commit") and call[1] > 0]
-    assert told
-    for call, offset, kept in told:
+    named = [call for call in calls if call[0] in ("latest", "commit") and call[1] > 0]
+    assert named
+    for call, offset, committed in named:
         batch = -(-offset // 10) - 1
-        assert kept >= batch, f"{call} of {offset}, when the log had {kept}"
+        assert committed >= batch, f"{call}({offset}), but the commit log ends at {committed}"
 
 
-def test_spark_asks_once_more_after_the_last_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_calls_latest_offset_after_the_last_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Without this, the last batch of a run would never be committed to the group."""
     calls = run(spark, tmp_path, 25)
 
@@ -110,9 +112,7 @@ def test_spark_asks_once_more_after_the_last_batch(spark: SparkSession, tmp_path
     assert ("commit", 25) not in [call[:2] for call in calls]
 
 
-def test_a_batch_is_planned_after_its_end_was_asked_for(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_batch_is_planned_after_latest_offset(spark: SparkSession, tmp_path: Path) -> None:
     calls = [call[:2] for call in run(spark, tmp_path, 25)]
 
     order = [call for call in calls if call[0] != "prepare"]
@@ -129,7 +129,7 @@ def test_a_batch_is_planned_after_its_end_was_asked_for(
     ]
 
 
-def test_a_restart_names_the_last_batch_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restart_begins_with_the_last_batch(spark: SparkSession, tmp_path: Path) -> None:
     run(spark, tmp_path, 25)
 
     calls = [call[:2] for call in run(spark, tmp_path, 25)]

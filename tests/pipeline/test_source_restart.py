@@ -1,20 +1,24 @@
-"""A query that is killed at any stage goes on from its checkpoint: nothing lost, nothing twice."""
+"""A query killed at any stage resumes from its checkpoint: no record is lost or repeated."""
 
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.client.clusters import Cluster
-from tests.pipeline.job import run_query
-from tests.pipeline.jobs import run_job, values_in
-from tests.pipeline.streams import Group, numbered, offsets_in, once_each
+from tests.client.node_cluster import Cluster
+from tests.pipeline.query_process import run_query
+from tests.pipeline.query_processes import run_job, values_in
+from tests.pipeline.stream_setup import Group, numbered, offsets_in, once_each
 
-STAGES = ("before-the-sink", "before-the-commit-log", "after-the-commit-log")
+STAGES = (
+    "before-the-sink",
+    pytest.param("before-the-commit-log", marks=pytest.mark.full),
+    pytest.param("after-the-commit-log", marks=pytest.mark.full),
+)
 
 
-def durable(checkpoint: Path) -> dict[str, int]:
-    """Where the last batch ended that Spark's commit log has."""
+def durable_positions(checkpoint: Path) -> dict[str, int]:
+    """The end of the last batch in Spark's commit log."""
     last = max(
         int(each.name) for each in (checkpoint / "commits").iterdir() if each.name.isdecimal()
     )
@@ -24,7 +28,7 @@ def durable(checkpoint: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_query_loses_nothing_and_repeats_nothing(
+def test_a_killed_query_loses_and_repeats_no_record(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, stage: str
 ) -> None:
     topic, group = cluster.create_topic(2), Group(cluster, cluster.name_group())
@@ -38,12 +42,12 @@ def test_a_killed_query_loses_nothing_and_repeats_nothing(
         "kafka.session.timeout.ms": "6000",
     }
 
-    killed, said = run_job(tmp_path, options, kill=stage)
-    assert killed == -9, said
+    code, output = run_job(tmp_path, options, kill=stage)
+    assert code == -9, output
     unfinished = offsets_in(tmp_path / "checkpoint")
-    kept = durable(tmp_path / "checkpoint")
+    committed = durable_positions(tmp_path / "checkpoint")
     for partition, offset in group.committed().items():
-        assert offset <= kept[str(partition)], "the group leads the checkpoint"
+        assert offset <= committed[str(partition)], "the group leads the checkpoint"
     run_query(spark, tmp_path, options)
 
     assert values_in(spark, tmp_path) == once_each(50)

@@ -1,4 +1,4 @@
-"""Several queries and plain consumers in one group: every record is read, by one of them."""
+"""Queries and plain consumers in one group: exactly one of them reads each record."""
 
 import threading
 from collections import Counter
@@ -11,20 +11,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kohort.client.errors import ConsumerError
 from kohort.types import Topic
-from tests.client.clusters import Cluster, flat
-from tests.pipeline.streams import PATIENCE_S, Group, Table, numbered, once_each, source_of
-from tests.waiting import wait_until
+from tests.client.node_cluster import Cluster, flatten
+from tests.pipeline.stream_setup import (
+    TIMEOUT_S,
+    Group,
+    QueryTable,
+    numbered,
+    once_each,
+    source_progress,
+)
+from tests.wait import wait_until
 
 PARTITIONS = 6
 
 
-class Plain:
-    """A consumer on a thread of its own, which commits what it has counted."""
+class PlainConsumer:
+    """A consumer in its own thread, which commits the records that it has counted."""
 
     def __init__(self, cluster: Cluster, topic: Topic, group: str) -> None:
         self.seen: Counter[str] = Counter()
-        self._ending = threading.Event()
-        # Beside a Spark on a busy machine, a second without a heartbeat is no sign of death.
+        self._stopping = threading.Event()
+        # On a busy machine heartbeats may be late by a second.
         self._consumer = cluster.open_consumer(
             group_id=group, enable_auto_commit=False, session_timeout_ms=10_000
         )
@@ -33,25 +40,25 @@ class Plain:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ending.is_set():
-            records = list(flat(self._consumer.poll(100)))
+        while not self._stopping.is_set():
+            records = list(flatten(self._consumer.poll(100)))
             if not records:
                 continue
             try:
                 self._consumer.commit()
             except ConsumerError:
-                continue  # whoever has the partitions now reads these again
+                continue  # the new owner of the partitions reads these again
             self.seen.update(record.value.decode() for record in records)
         self._consumer.close()
 
     def stop(self) -> None:
-        self._ending.set()
+        self._stopping.set()
         self._thread.join()
 
 
 @contextmanager
-def plain_consumer(cluster: Cluster, topic: Topic, group: str) -> Iterator[Plain]:
-    plain = Plain(cluster, topic, group)
+def plain_consumer(cluster: Cluster, topic: Topic, group: str) -> Iterator[PlainConsumer]:
+    plain = PlainConsumer(cluster, topic, group)
     try:
         yield plain
     finally:
@@ -63,23 +70,23 @@ def total(*counters: Counter[str]) -> Counter[str]:
 
 
 def has_read(query: StreamingQuery, topic: Topic, count: int) -> bool:
-    """Whether the newest progress tells so; it comes a little later than the rows."""
-    if query.lastProgress is None or source_of(query)["endOffset"] is None:
+    """Whether the last progress has the count; it comes a little after the rows."""
+    if query.lastProgress is None or source_progress(query)["endOffset"] is None:
         return False
-    reached: dict[str, int] = source_of(query)["endOffset"].get(topic, {})
+    reached: dict[str, int] = source_progress(query)["endOffset"].get(topic, {})
     return sum(reached.values()) == count
 
 
 def wait_for_all(seen: Callable[[], Counter[str]], count: int) -> None:
-    wait_until(lambda: len(seen()) >= count, PATIENCE_S, f"all {count} are read")
+    wait_until(lambda: len(seen()) >= count, TIMEOUT_S, f"all {count} are read")
 
 
-def test_two_queries_and_a_plain_consumer_share_a_group_under_churn(
+def test_two_queries_and_a_plain_consumer_share_a_group_through_rebalances(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, group = cluster.create_topic(PARTITIONS), Group(cluster, cluster.name_group())
     first, second = (
-        Table(spark, cluster, tmp_path / name, topic, group__id=group.group_id)
+        QueryTable(spark, cluster, tmp_path / name, topic, group__id=group.group_id)
         for name in ("first", "second")
     )
     written = 0
@@ -94,17 +101,25 @@ def test_two_queries_and_a_plain_consumer_share_a_group_under_churn(
         wait_for_all(first.values, 60)
         with second.running():
             wait_until(
-                lambda: sorted(group.held.values()) == [3, 3], PATIENCE_S, "both have their share"
+                lambda: sorted(group.partition_counts.values()) == [3, 3],
+                TIMEOUT_S,
+                "two members",
             )
             write(60)
             wait_for_all(lambda: total(first.values(), second.values()), 120)
             with plain_consumer(cluster, topic, group.group_id) as plain:
                 wait_until(
-                    lambda: sorted(group.held.values()) == [2, 2, 2], PATIENCE_S, "all three"
+                    lambda: sorted(group.partition_counts.values()) == [2, 2, 2],
+                    TIMEOUT_S,
+                    "three members",
                 )
                 write(60)
                 wait_for_all(lambda: total(first.values(), second.values(), plain.seen), 180)
-        wait_until(lambda: list(group.held.values()) == [PARTITIONS], PATIENCE_S, "one is left")
+        wait_until(
+            lambda: list(group.partition_counts.values()) == [PARTITIONS],
+            TIMEOUT_S,
+            "one member is left",
+        )
         write(60)
         wait_for_all(lambda: total(first.values(), second.values(), plain.seen), 240)
 
@@ -114,17 +129,19 @@ def test_two_queries_and_a_plain_consumer_share_a_group_under_churn(
     assert plain.seen
 
 
-def test_a_rebalance_waits_for_the_running_batch_to_be_durable_and_committed(
+def test_a_rebalance_waits_until_the_running_batch_is_committed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, group = cluster.create_topic(2), Group(cluster, cluster.name_group())
     cluster.produce(topic, numbered(10, 2))
-    table = Table(spark, cluster, tmp_path, topic, group__id=group.group_id)
+    table = QueryTable(spark, cluster, tmp_path, topic, group__id=group.group_id)
 
     with table.running():
         table.wait_for(once_each(10))
         with plain_consumer(cluster, topic, group.group_id) as plain:
-            wait_until(lambda: sorted(group.held.values()) == [1, 1], PATIENCE_S, "shared")
+            wait_until(
+                lambda: sorted(group.partition_counts.values()) == [1, 1], TIMEOUT_S, "two members"
+            )
             cluster.produce(topic, numbered(10, 2, start=10))
             wait_for_all(lambda: total(table.values(), plain.seen), 20)
 
@@ -136,7 +153,7 @@ def test_a_static_query_restarts_without_a_rebalance(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, group = cluster.create_topic(4), Group(cluster, cluster.name_group())
-    table = Table(
+    table = QueryTable(
         spark,
         cluster,
         tmp_path,
@@ -147,16 +164,18 @@ def test_a_static_query_restarts_without_a_rebalance(
     )
     with plain_consumer(cluster, topic, group.group_id):
         with table.running() as query:
-            wait_until(lambda: sorted(group.held.values()) == [2, 2], PATIENCE_S, "shared")
-            before = set(group.held)
+            wait_until(
+                lambda: sorted(group.partition_counts.values()) == [2, 2], TIMEOUT_S, "two members"
+            )
+            before = set(group.partition_counts)
             cluster.produce(topic, numbered(8, 4))
-            wait_until(lambda: has_read(query, topic, 4), PATIENCE_S, "its half is read")
-            generation = source_of(query)["latestOffset"]["$group"]["generation"]
+            wait_until(lambda: has_read(query, topic, 4), TIMEOUT_S, "the query has read its half")
+            generation = source_progress(query)["latestOffset"]["$group"]["generation"]
 
         with table.running() as query:
             cluster.produce(topic, numbered(8, 4, start=8))
-            wait_until(lambda: has_read(query, topic, 8), PATIENCE_S, "its half is read")
-            standing = source_of(query)["latestOffset"]["$group"]
+            wait_until(lambda: has_read(query, topic, 8), TIMEOUT_S, "the query has read its half")
+            group_state = source_progress(query)["latestOffset"]["$group"]
 
-    assert standing["generation"] == generation
-    assert len(before & set(group.held)) <= 1
+    assert group_state["generation"] == generation
+    assert len(before & set(group.partition_counts)) <= 1

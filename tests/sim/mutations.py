@@ -1,10 +1,9 @@
-"""Deliberate mistakes, each of which some seed must bring to light: the net has no holes.
+"""Mutations: deliberate bugs, each of which some seed must catch.
 
-    python -m tests.sim.mutations          says which seed catches which
-    python -m tests.sim.mutations --doc    writes the table in docs/testing.md anew
+    python -m tests.sim.mutations          prints which seed catches which mutation
+    python -m tests.sim.mutations --doc    regenerates the table in docs/contributing/testing.md
 
-A mutation replaces one function of ours by a wrong one, in this process, for as long as it is
-applied. It is a mistake that somebody could make, not an error that anybody would notice.
+A mutation replaces one function by a wrong one while it is applied.
 """
 
 import argparse
@@ -17,43 +16,43 @@ from pathlib import Path
 
 import pytest
 
-from kohort.sim.drawing import draw_plan
-from kohort.sim.plan import Commits, Decision, Kind, Plan
-from kohort.sim.planfile import read_plan
-from kohort.sim.world import Verdict, World
+from kohort.sim.plan import CommitMode, EventKind, PlannedEvent, SimulationPlan
+from kohort.sim.plan_file import read_plan
+from kohort.sim.plan_generator import draw_plan
+from kohort.sim.world import RunResult, World
 from kohort.types import value
-from tests.sim import mistakes
-from tests.sim.mistakes import Patch
+from tests.sim import mutants
+from tests.sim.mutants import Patch
 
 PAST_FAILURES = sorted((Path(__file__).parent / "seeds").glob("*.seed"))
 
 SEEDS_MAX = 150
-"""Within so many a mistake must be found. `make soak` tries more than a hundred times as many."""
+"""Seeds within which a mutation must be caught. `make soak` runs over a hundred times as many."""
 
 
-def _as_drawn(plan: Plan) -> Plan:
+def _as_drawn(plan: SimulationPlan) -> SimulationPlan:
     return plan
 
 
-def _power_cuts(plan: Plan) -> Plan:
-    """Again and again, on small segments."""
+def _power_cuts(plan: SimulationPlan) -> SimulationPlan:
+    """Repeated power failures, with small segments."""
     return replace(
         plan,
         durability="fsync",
         segment_bytes=700,
         housekeeping_ms=700,
         faulty_ms=12_000,
-        decisions=_repeated(Kind.NODE_POWER, ("",) * 8, amount=10),
+        events=_repeated(EventKind.NODE_POWER, ("",) * 8, amount=10),
     )
 
 
-def _unsynced_cuts(plan: Plan) -> Plan:
-    """Where nothing is synced, so that whole segments are torn."""
+def _unsynced_cuts(plan: SimulationPlan) -> SimulationPlan:
+    """Power failures without syncs, so that whole segments are torn."""
     return replace(_power_cuts(plan), durability="os", housekeeping_ms=10_000)
 
 
-def _torn_batches(plan: Plan) -> Plan:
-    """Larger than a sector, and often half written."""
+def _torn_batches(plan: SimulationPlan) -> SimulationPlan:
+    """Batches larger than a sector, often half written."""
     return replace(
         _power_cuts(plan),
         segment_bytes=0,
@@ -63,18 +62,18 @@ def _torn_batches(plan: Plan) -> Plan:
     )
 
 
-def _full_disks(plan: Plan) -> Plan:
-    full = _repeated(Kind.DISK_FULL, ("",) * 8, amount=500)
-    return replace(plan, faulty_ms=12_000, decisions=full)
+def _full_disks(plan: SimulationPlan) -> SimulationPlan:
+    full = _repeated(EventKind.DISK_FULL, ("",) * 8, amount=500)
+    return replace(plan, faulty_ms=12_000, events=full)
 
 
-def _failing_syncs(plan: Plan) -> Plan:
-    failing = _repeated(Kind.SYNC_FAILS, ("",) * 8, amount=0)
-    return replace(plan, durability="fsync", faulty_ms=12_000, decisions=failing)
+def _failing_syncs(plan: SimulationPlan) -> SimulationPlan:
+    failing = _repeated(EventKind.SYNC_FAILS, ("",) * 8, amount=0)
+    return replace(plan, durability="fsync", faulty_ms=12_000, events=failing)
 
 
-def _left_behind(plan: Plan) -> Plan:
-    """Static members stay in a group that goes on without them."""
+def _stalled_static_members(plan: SimulationPlan) -> SimulationPlan:
+    """Static members are stalled while their group rebalances."""
     members = tuple(
         replace(
             each,
@@ -89,45 +88,78 @@ def _left_behind(plan: Plan) -> Plan:
         for each in plan.members
     )
     names = [each.name for each in members] * 8
-    stalls = _repeated(Kind.STALL, names[:8], amount=3_500)
+    stalls = _repeated(EventKind.STALL, names[:8], amount=3_500)
     rejoins = tuple(
-        replace(each, number=each.number + 8, kind=Kind.REJOIN, target=name, at_ms=each.at_ms + 50)
+        replace(
+            each, number=each.number + 8, kind=EventKind.REJOIN, target=name, at_ms=each.at_ms + 50
+        )
         for each, name in zip(stalls, names[1:], strict=False)
     )
-    decisions = tuple(sorted((*stalls, *rejoins), key=lambda each: each.at_ms))
-    return replace(plan, members=members, faulty_ms=12_000, decisions=decisions)
+    events = tuple(sorted((*stalls, *rejoins), key=lambda each: each.at_ms))
+    return replace(plan, members=members, faulty_ms=12_000, events=events)
 
 
-def _small_segments(plan: Plan) -> Plan:
-    """So that there is much to compact."""
-    members = tuple(replace(each, commits=Commits.SYNC, batch_max=2) for each in plan.members)
+def _small_segments(plan: SimulationPlan) -> SimulationPlan:
+    """Small segments and many commits, for compaction."""
+    members = tuple(replace(each, commits=CommitMode.SYNC, batch_max=2) for each in plan.members)
     return replace(plan, segment_bytes=700, housekeeping_ms=700, faulty_ms=25_000, members=members)
 
 
-def _zombies(plan: Plan) -> Plan:
-    """Everyone in turn is taken for dead, and comes back with something to say."""
+def _expired_members(plan: SimulationPlan) -> SimulationPlan:
+    """The session of each member times out, and the member comes back."""
     members = tuple(
         replace(each, session_ms=1_000, heartbeat_ms=250, max_poll_ms=20_000)
         for each in plan.members
     )
     names = [each.name for each in members] * 4
-    stalls = _repeated(Kind.STALL, names[:8], amount=3_000)
-    return replace(plan, members=members, faulty_ms=12_000, decisions=stalls)
+    stalls = _repeated(EventKind.STALL, names[:8], amount=3_000)
+    return replace(plan, members=members, faulty_ms=12_000, events=stalls)
 
 
-def _twins(plan: Plan) -> Plan:
-    """Everyone in turn is started twice."""
+def _duplicate_members(plan: SimulationPlan) -> SimulationPlan:
+    """Each static member is started twice."""
     members = tuple(
         replace(each, instance_id=f"i-{each.name}", start_ms=0) for each in plan.members
     )
     names = [each.name for each in members] * 8
-    twins = _repeated(Kind.TWIN, names[:8], amount=0)
-    return replace(plan, members=members, faulty_ms=12_000, decisions=twins)
+    duplicates = _repeated(EventKind.TWIN, names[:8], amount=0)
+    return replace(plan, members=members, faulty_ms=12_000, events=duplicates)
 
 
-def _repeated(kind: Kind, targets: Sequence[str], amount: int) -> tuple[Decision, ...]:
+def _orderly_rejoins(plan: SimulationPlan) -> SimulationPlan:
+    """No faults; the group rebalances while there are many records to read."""
+    members = tuple(
+        replace(each, commits=CommitMode.AUTO, assignors=("range",), batch_max=2, start_ms=0)
+        for each in plan.members
+    )
+    names = [each.name for each in members] * 8
+    return replace(
+        plan,
+        members=members,
+        faulty_ms=12_000,
+        conditions=replace(plan.conditions, stall_chance=0.0),
+        events=_repeated(EventKind.REJOIN, names[:8], amount=0),
+    )
+
+
+def _pipelines(plan: SimulationPlan) -> SimulationPlan:
+    """Members are removed behind fetches that wait for the records of their rebalance."""
+    members = tuple(replace(each, instance_id=None, start_ms=0) for each in plan.members)
+    names = [each.name for each in members] * 16
+    removals = _repeated(EventKind.PIPELINE, names[:16], amount=1)
+    rejoins = tuple(
+        replace(each, number=each.number + 16, kind=EventKind.REJOIN, at_ms=each.at_ms + 30)
+        for each in removals
+    )
+    events = tuple(sorted((*removals, *rejoins), key=lambda each: each.at_ms))
+    return replace(plan, members=members, faulty_ms=22_000, events=events)
+
+
+def _repeated(kind: EventKind, targets: Sequence[str], amount: int) -> tuple[PlannedEvent, ...]:
     return tuple(
-        Decision(number=number, at_ms=900 + 1_300 * number, kind=kind, target=target, amount=amount)
+        PlannedEvent(
+            number=number, at_ms=900 + 1_300 * number, kind=kind, target=target, amount=amount
+        )
         for number, target in enumerate(targets)
     )
 
@@ -135,11 +167,11 @@ def _repeated(kind: Kind, targets: Sequence[str], amount: int) -> tuple[Decision
 @value
 class Mutation:
     name: str
-    room: str
+    package: str
     mistake: str
     apply: Callable[[Patch], None]
-    focus: Callable[[Plan], Plan] = _as_drawn
-    """Where a mistake hides well: what makes a drawn plan likelier to meet it."""
+    focus: Callable[[SimulationPlan], SimulationPlan] = _as_drawn
+    """Changes a generated plan so that it meets the bug more often."""
 
 
 @contextmanager
@@ -149,193 +181,225 @@ def applied(mutation: Mutation) -> Iterator[None]:
         yield
 
 
-def find_catch(mutation: Mutation, first: int = 0, count: int = SEEDS_MAX) -> Verdict | None:
-    """The first run that goes wrong because of it: of past failures, then of new seeds."""
+def find_catch(mutation: Mutation, first: int = 0, count: int = SEEDS_MAX) -> RunResult | None:
+    """The first run that fails: of past failures, then of new seeds."""
     kept = (read_plan(file.read_text("utf-8")) for file in PAST_FAILURES)
     drawn = (mutation.focus(draw_plan(seed)) for seed in range(first, first + count))
     with applied(mutation):
         for plan in chain(kept, drawn):
-            verdict = World(plan).run()
-            if not verdict.is_good:
-                return verdict
+            result = World(plan).run()
+            if not result.is_good:
+                return result
     return None
 
 
 MUTATIONS = (
     Mutation(
         name="old-generation",
-        room="coordinator",
-        mistake="a commit of any generation is taken for one of the present",
-        apply=mistakes.accept_old_commits,
-        focus=_left_behind,
+        package="coordinator",
+        mistake="commits of old generations are accepted",
+        apply=mutants.accept_old_commits,
+        focus=_stalled_static_members,
     ),
     Mutation(
         name="old-heartbeat",
-        room="coordinator",
-        mistake="a heartbeat of any generation is taken for one of the present",
-        apply=mistakes.accept_old_heartbeats,
-        focus=_left_behind,
+        package="coordinator",
+        mistake="heartbeats of old generations are accepted",
+        apply=mutants.accept_old_heartbeats,
+        focus=_stalled_static_members,
     ),
     Mutation(
         name="fenced",
-        room="coordinator",
-        mistake="a static member may commit after another process took its place",
-        apply=mistakes.let_fenced_commit,
-        focus=_twins,
+        package="coordinator",
+        mistake="a fenced static member may commit",
+        apply=mutants.let_fenced_commit,
+        focus=_duplicate_members,
     ),
     Mutation(
         name="no-sessions",
-        room="coordinator",
-        mistake="after a restart nobody watches the members",
-        apply=mistakes.forget_sessions,
+        package="coordinator",
+        mistake="session timers are not restored after a restart",
+        apply=mutants.forget_sessions,
     ),
     Mutation(
         name="generation-lost",
-        room="coordinator",
-        mistake="after a restart a group goes back by a generation",
-        apply=mistakes.lose_generation,
+        package="coordinator",
+        mistake="a restart lowers the generation by one",
+        apply=mutants.lose_generation,
         focus=_power_cuts,
     ),
     Mutation(
         name="no-append",
-        room="node",
-        mistake="the groups' records are applied and never written",
-        apply=mistakes.skip_append,
+        package="node",
+        mistake="group records are applied but not written",
+        apply=mutants.skip_append,
     ),
     Mutation(
         name="failed-append",
-        room="node",
-        mistake="records that a full disk refused are applied all the same",
-        apply=mistakes.take_failure_for_success,
+        package="node",
+        mistake="group records are applied although the write failed on a full disk",
+        apply=mutants.ignore_failed_append,
         focus=_full_disks,
     ),
     Mutation(
         name="early-release",
-        room="node",
-        mistake="the groups' answers leave before their records are synced",
-        apply=mistakes.release_before_sync,
+        package="node",
+        mistake="group responses are sent before their records are synced",
+        apply=mutants.release_before_sync,
     ),
     Mutation(
         name="early-ack",
-        room="node",
-        mistake="producers are answered before their records are synced",
-        apply=mistakes.acknowledge_before_sync,
+        package="node",
+        mistake="produce responses are sent before their records are synced",
+        apply=mutants.acknowledge_before_sync,
         focus=_power_cuts,
     ),
     Mutation(
         name="no-cancel",
-        room="node",
-        mistake="a timer that was cancelled fires all the same",
-        apply=mistakes.never_cancel,
+        package="node",
+        mistake="cancelled timers fire",
+        apply=mutants.never_cancel,
     ),
     Mutation(
-        name="twice-answered",
-        room="node",
-        mistake="a sync is answered twice",
-        apply=mistakes.answer_twice,
+        name="two-responses",
+        package="node",
+        mistake="SyncGroup gets two responses",
+        apply=mutants.answer_twice,
     ),
     Mutation(
         name="sync-ignored",
-        room="node",
-        mistake="the node goes on after a sync has failed",
-        apply=mistakes.survive_failed_sync,
+        package="node",
+        mistake="the node continues after a failed sync",
+        apply=mutants.survive_failed_sync,
         focus=_failing_syncs,
     ),
     Mutation(
+        name="reentered",
+        package="node",
+        mistake="a fetch is completed before the records it waited for are applied",
+        apply=mutants.reenter_decide,
+        focus=_pipelines,
+    ),
+    Mutation(
         name="torn-tail",
-        room="log",
-        mistake="recovery does not look at checksums",
-        apply=mistakes.believe_torn_tails,
+        package="log",
+        mistake="recovery does not check CRCs",
+        apply=mutants.skip_crc_check,
         focus=_torn_batches,
     ),
     Mutation(
         name="old-indexes",
-        room="log",
-        mistake="recovery believes indexes that were written after the last checkpoint",
-        apply=mistakes.overtrust_indexes,
+        package="log",
+        mistake="recovery trusts indexes written after the last checkpoint",
+        apply=mutants.trust_new_indexes,
         focus=_power_cuts,
     ),
     Mutation(
         name="torn-segment",
-        room="log",
-        mistake="recovery indexes a segment before it has looked at its tail",
-        apply=mistakes.index_torn_segments,
+        package="log",
+        mistake="recovery indexes a segment before it checks its tail",
+        apply=mutants.index_torn_segments,
         focus=_unsynced_cuts,
     ),
     Mutation(
         name="unsynced-names",
-        room="log",
-        mistake="the names of new files are never synced",
-        apply=mistakes.forget_new_names,
+        package="log",
+        mistake="directories are not synced after files are created",
+        apply=mutants.forget_new_names,
     ),
     Mutation(
         name="early-checkpoint",
-        room="log",
-        mistake="the recovery point runs ahead of what is synced",
-        apply=mistakes.promise_unsynced,
+        package="log",
+        mistake="the recovery point is ahead of the synced data",
+        apply=mutants.checkpoint_unsynced,
         focus=_torn_batches,
     ),
     Mutation(
         name="duplicates",
-        room="log",
-        mistake="what an idempotent producer sends again is written again",
-        apply=mistakes.write_twice,
+        package="log",
+        mistake="retried batches of idempotent producers are written again",
+        apply=mutants.write_twice,
     ),
     Mutation(
         name="compaction",
-        room="log",
-        mistake="compaction drops records that nothing has replaced",
-        apply=mistakes.compact_too_much,
+        package="log",
+        mistake="compaction drops records without a newer one",
+        apply=mutants.compact_too_much,
         focus=_small_segments,
     ),
     Mutation(
         name="kept-partitions",
-        room="client",
-        mistake="a member that is out of its generation keeps its partitions",
-        apply=mistakes.keep_after_reset,
-        focus=_zombies,
+        package="client",
+        mistake="a member without a generation keeps its partitions",
+        apply=mutants.keep_after_reset,
+        focus=_expired_members,
     ),
     Mutation(
         name="no-reset",
-        room="client",
-        mistake="a member that was put out of its group speaks on as if it was in it",
-        apply=mistakes.lose_nothing,
+        package="client",
+        mistake="a removed member continues as if it was in the group",
+        apply=mutants.keep_generation,
     ),
     Mutation(
         name="too-far",
-        room="client",
-        mistake="a member commits one record more than was processed",
-        apply=mistakes.commit_too_far,
+        package="client",
+        mistake="commits are one record too far",
+        apply=mutants.commit_too_far,
     ),
     Mutation(
         name="uncommitted",
-        room="client",
-        mistake="a member gives up partitions without committing what was done with them",
-        apply=mistakes.give_up_uncommitted,
+        package="client",
+        mistake="partitions are revoked without committing processed records",
+        apply=mutants.revoke_uncommitted,
     ),
     Mutation(
         name="no-return",
-        room="client",
-        mistake="a member that gave up partitions for others does not join again",
-        apply=mistakes.do_not_come_back,
+        package="client",
+        mistake="a cooperative member does not rejoin after a revocation",
+        apply=mutants.do_not_rejoin,
     ),
     Mutation(
-        name="dealt-short",
-        room="client",
-        mistake="a leader forgets the last partition of every topic",
-        apply=mistakes.deal_short,
+        name="assigned-too-few",
+        package="client",
+        mistake="the leader does not assign the last partition of a topic",
+        apply=mutants.assign_too_few,
     ),
     Mutation(
-        name="dealt-twice",
-        room="client",
-        mistake="a leader gives one partition to two members",
-        apply=mistakes.deal_twice,
+        name="assigned-twice",
+        package="client",
+        mistake="the leader assigns one partition to two members",
+        apply=mutants.assign_twice,
     ),
     Mutation(
-        name="not-given-up",
-        room="client",
-        mistake="a member still holds what it has given up",
-        apply=mistakes.hold_while_giving_up,
+        name="not-revoked",
+        package="client",
+        mistake="a member keeps partitions that it has revoked",
+        apply=mutants.keep_revoked,
+    ),
+    Mutation(
+        name="committed-ignored",
+        package="client",
+        mistake="a consumer ignores the committed offset",
+        apply=mutants.ignore_committed,
+    ),
+    Mutation(
+        name="record-skipped",
+        package="client",
+        mistake="each fetch starts one record too late",
+        apply=mutants.skip_after_fetch,
+    ),
+    Mutation(
+        name="unfinished",
+        package="client",
+        mistake="auto-commit includes records that are still being processed",
+        apply=mutants.commit_unfinished,
+    ),
+    Mutation(
+        name="read-while-revoking",
+        package="client",
+        mistake="poll returns records of a partition after its revocation has started",
+        apply=mutants.read_while_revoking,
+        focus=_orderly_rejoins,
     ),
 )
 
@@ -346,26 +410,28 @@ BEGIN, END = "<!-- mutations -->\n", "<!-- /mutations -->"
 
 
 def table() -> str:
-    rows = [f"| {each.name} | {each.room} | {each.mistake} |" for each in MUTATIONS]
-    return "\n".join(["| mutation | room | mistake |", "| --- | --- | --- |", *rows]) + "\n"
+    rows = [f"| {each.name} | {each.package} | {each.mistake} |" for each in MUTATIONS]
+    return "\n".join(["| mutation | package | bug |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it should be."""
+    """The page with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
-    assert end, f"the page has no place between {BEGIN!r} and {END!r}"
+    assert end, f"the page lacks {BEGIN!r} or {END!r}"
     return f"{before}{BEGIN}{table()}{END}{after}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Which seed catches which mutation?")
-    parser.add_argument("names", nargs="*", help="these alone")
-    parser.add_argument("--doc", action="store_true", help="write docs/testing.md anew")
+    parser = argparse.ArgumentParser(description="Print which seed catches which mutation.")
+    parser.add_argument("names", nargs="*", help="only these mutations")
+    parser.add_argument(
+        "--doc", action="store_true", help="regenerate the table in docs/contributing/testing.md"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.doc:
-        page = Path(__file__).parents[2] / "docs" / "testing.md"
+        page = Path(__file__).parents[2] / "docs" / "contributing" / "testing.md"
         page.write_text(with_table(page.read_text("utf-8")), "utf-8")
         return
     for mutation in MUTATIONS:

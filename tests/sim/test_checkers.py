@@ -1,30 +1,29 @@
-"""Every checker is shown a guilty sample beside an innocent one."""
+"""Every checker accepts a valid history and rejects an invalid one."""
 
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.sim.checkers.answers import Answers
-from kohort.sim.checkers.commits import Commits, Kept
-from kohort.sim.checkers.dealings import Dealings
+from kohort.sim.checkers import Violation
+from kohort.sim.checkers.assignment_log import AssignmentLog
+from kohort.sim.checkers.commit_durability import CommitDurability, SeenCommit
 from kohort.sim.checkers.deliveries import Deliveries, Worker
-from kohort.sim.checkers.generations import Generations
+from kohort.sim.checkers.exclusive_ownership import ClaimedPartitions, ExclusiveOwnership
+from kohort.sim.checkers.generation_fencing import GenerationFencing
 from kohort.sim.checkers.liveness import find_lags
-from kohort.sim.checkers.ownership import Belief, Ownership
-from kohort.sim.checkers.records import Records
-from kohort.sim.checkers.violation import Violation
-from kohort.sim.tap import Exchange
-from kohort.types import Partition, Topic
-from kohort.wire.embedded import Assignment, TopicPartitions, encode_assignment
+from kohort.sim.checkers.record_durability import RecordDurability
+from kohort.sim.checkers.response_order import ResponseOrder
+from kohort.sim.wire_tap import Exchange
+from kohort.types import Partition, Topic, TopicPartition
+from kohort.wire.consumer_protocol import Assignment, TopicPartitions, encode_assignment
 
 T0 = TopicPartition(Topic("t"), Partition(0))
 T1 = TopicPartition(Topic("t"), Partition(1))
 
 
 class Healthy(NamedTuple):
-    """As much of a connection as a checker looks at."""
+    """The part of a Link that checkers use."""
 
     name: str = "m0.1"
     is_healthy: bool = True
@@ -36,47 +35,45 @@ LINK: Any = Healthy()
 # Ownership
 
 
-def belief(*held: TopicPartition, by: int = 1, instance_id: str | None = None) -> Belief:
-    return Belief(group="g", instance_id=instance_id, held=dict.fromkeys(held, by))
+def claim(*owned: TopicPartition, by: int = 1, instance_id: str | None = None) -> ClaimedPartitions:
+    return ClaimedPartitions(group="g", instance_id=instance_id, owned=dict.fromkeys(owned, by))
 
 
-def test_two_may_not_hold_a_partition_by_one_generation() -> None:
-    ownership = Ownership()
-    ownership.believes("m0", belief(T0))
-    ownership.believes("m1", belief(T1))
+def test_two_processes_may_not_own_a_partition_in_one_generation() -> None:
+    ownership = ExclusiveOwnership()
+    ownership.claims("m0", claim(T0))
+    ownership.claims("m1", claim(T1))
 
-    with pytest.raises(Violation, match="both hold t-0"):
-        ownership.believes("m1", belief(T0, T1))
+    with pytest.raises(Violation, match="both own t-0"):
+        ownership.claims("m1", claim(T0, T1))
 
 
-def test_who_does_not_know_yet_that_a_partition_is_lost_is_excused() -> None:
-    ownership = Ownership()
-    ownership.believes("m0", belief(T0, by=1))
+def test_an_outdated_claim_in_an_older_generation_is_allowed() -> None:
+    ownership = ExclusiveOwnership()
+    ownership.claims("m0", claim(T0, by=1))
 
-    ownership.believes("m1", belief(T0, by=2))
+    ownership.claims("m1", claim(T0, by=2))
     ownership.ended("m1")
-    ownership.believes("m0", belief(T0, by=2))
+    ownership.claims("m0", claim(T0, by=2))
 
 
-def test_two_lives_of_a_static_member_may_overlap() -> None:
-    ownership = Ownership()
-    ownership.believes("m0/1", belief(T0, instance_id="i"))
+def test_two_processes_of_a_static_member_may_overlap() -> None:
+    ownership = ExclusiveOwnership()
+    ownership.claims("m0/1", claim(T0, instance_id="i"))
 
-    ownership.believes("m0/2", belief(T0, instance_id="i"))
+    ownership.claims("m0/2", claim(T0, instance_id="i"))
 
 
-def test_what_is_held_by_a_forgotten_generation_is_no_claim_against_those_it_is_formed_with() -> (
-    None
-):
-    ownership = Ownership()
-    ownership.believes("m0", belief(T0, T1))
+def test_claims_in_a_lost_generation_are_ignored() -> None:
+    ownership = ExclusiveOwnership()
+    ownership.claims("m0", claim(T0, T1))
     ownership.forgotten()
-    ownership.believes("m0", belief(T0))
+    ownership.claims("m0", claim(T0))
 
-    ownership.believes("m1", belief(T0))
+    ownership.claims("m1", claim(T0))
 
-    with pytest.raises(Violation, match="m2 and m1 both hold"):
-        ownership.believes("m2", belief(T0))
+    with pytest.raises(Violation, match="m2 and m1 both own"):
+        ownership.claims("m2", claim(T0))
 
 
 # Generations
@@ -95,22 +92,22 @@ def synced(generation: int) -> Any:
     return SimpleNamespace(group_id="g", generation_id=generation)
 
 
-def started(*told: Any) -> Generations:
-    generations = Generations()
+def started(*reported: Any) -> GenerationFencing:
+    generations = GenerationFencing()
     generations.node_loaded()
-    for each in told:
+    for each in reported:
         generations.joined(*each)
     return generations
 
 
-def test_a_generation_does_not_go_back() -> None:
+def test_a_generation_must_not_decrease() -> None:
     generations = started(joined(4), joined(4, "other"), joined(5))
 
     with pytest.raises(Violation, match="went from 5 to 4"):
         generations.joined(*joined(4))
 
 
-def test_a_crash_undoes_what_was_told_and_not_what_was_formed() -> None:
+def test_a_crash_may_undo_a_reported_but_not_a_formed_generation() -> None:
     generations = started(joined(4))
     generations.synced(synced(4))
     generations.joined(*joined(5))
@@ -123,12 +120,12 @@ def test_a_crash_undoes_what_was_told_and_not_what_was_formed() -> None:
         generations.joined(*joined(3))
 
 
-def test_an_overtaken_generation_is_refused() -> None:
+def test_requests_of_an_old_generation_must_be_rejected() -> None:
     generations = started(joined(4))
     early, late = exchange(), exchange()
-    generations.heard(early, "g", None)
+    generations.request_arrived(early, "g", None)
     generations.joined(*joined(5))
-    generations.heard(late, "g", None)
+    generations.request_arrived(late, "g", None)
 
     generations.accepted(early, "g", 4, "m", "a commit")
 
@@ -136,10 +133,10 @@ def test_an_overtaken_generation_is_refused() -> None:
         generations.accepted(late, "g", 4, "m", "a commit")
 
 
-def test_a_fenced_instance_is_refused() -> None:
+def test_requests_of_a_fenced_member_must_be_rejected() -> None:
     generations = started(joined(4, "old", "i"), joined(4, "new", "i"))
     said = exchange()
-    generations.heard(said, "g", "i")
+    generations.request_arrived(said, "g", "i")
 
     generations.accepted(said, "g", 4, "new", "a commit")
 
@@ -147,10 +144,10 @@ def test_a_fenced_instance_is_refused() -> None:
         generations.accepted(said, "g", 4, "old", "a commit")
 
 
-def test_a_stranger_is_refused() -> None:
+def test_requests_of_a_non_member_must_be_rejected() -> None:
     generations = started(joined(4))
     said = exchange()
-    generations.heard(said, "g", None)
+    generations.request_arrived(said, "g", None)
 
     with pytest.raises(Violation, match="not in 4"):
         generations.accepted(said, "g", 4, "stranger", "a heartbeat")
@@ -159,73 +156,73 @@ def test_a_stranger_is_refused() -> None:
 # Commits
 
 
-def commits_after(*kept: tuple[int, str]) -> Commits:
+def commits_after(*kept: tuple[int, str]) -> CommitDurability:
     """Offsets with their writers, each acknowledged."""
-    commits = Commits(lambda *_: None)
+    commits = CommitDurability(lambda *_: None)
     for order, (offset, member_id) in enumerate(kept):
-        commits.arrived("g", T0, Kept(order=order, offset=offset, writer=(1, member_id)))
+        commits.arrived("g", T0, SeenCommit(order=order, offset=offset, writer=(1, member_id)))
         commits.accepted("g", T0, order)
     return commits
 
 
-def test_the_last_acknowledged_commit_is_shown() -> None:
+def test_offset_fetch_returns_the_last_acknowledged_commit() -> None:
     commits = commits_after((5, "m"), (7, "m"))
 
-    commits.shown("g", T0, 7, 7)
+    commits.fetched("g", T0, 7, 7)
 
-    with pytest.raises(Violation, match="is shown as 5, and must be 7"):
-        commits.shown("g", T0, 5, 7)
+    with pytest.raises(Violation, match="was fetched as 5, expected one of 7"):
+        commits.fetched("g", T0, 5, 7)
 
 
-def test_a_commit_without_an_answer_may_be_shown_and_then_stays() -> None:
+def test_a_commit_without_a_response_may_be_fetched_and_then_stays() -> None:
     commits = commits_after((5, "m"))
-    commits.arrived("g", T0, Kept(order=9, offset=8, writer=(1, "m")))
+    commits.arrived("g", T0, SeenCommit(order=9, offset=8, writer=(1, "m")))
 
-    commits.shown("g", T0, 5, 5)
-    commits.shown("g", T0, 8, 5)
+    commits.fetched("g", T0, 5, 5)
+    commits.fetched("g", T0, 8, 5)
 
-    with pytest.raises(Violation, match="is shown as 5, and must be 8"):
-        commits.shown("g", T0, 5, 8)
+    with pytest.raises(Violation, match="was fetched as 5, expected one of 8"):
+        commits.fetched("g", T0, 5, 8)
 
 
-def test_a_refused_commit_is_never_shown() -> None:
+def test_a_rejected_commit_is_never_fetched() -> None:
     commits = commits_after((5, "m"))
-    commits.arrived("g", T0, Kept(order=9, offset=8, writer=(1, "m")))
+    commits.arrived("g", T0, SeenCommit(order=9, offset=8, writer=(1, "m")))
 
     commits.refused("g", T0, 9)
 
-    with pytest.raises(Violation, match="is shown as 8"):
-        commits.shown("g", T0, 8, 5)
+    with pytest.raises(Violation, match="was fetched as 8"):
+        commits.fetched("g", T0, 8, 5)
 
 
-def test_nobody_moves_behind_what_another_has_committed() -> None:
+def test_a_member_must_not_commit_behind_another_member() -> None:
     commits_after((5, "m"), (7, "m"), (6, "m"))
 
     with pytest.raises(Violation, match="moved from 7"):
         commits_after((5, "m"), (7, "m"), (6, "other"))
 
 
-def test_who_was_given_a_partition_later_may_move_behind_who_had_it_before() -> None:
+def test_a_later_owner_may_commit_behind_an_earlier_one() -> None:
     commits = commits_after()
-    commits.arrived("g", T0, Kept(order=1, offset=7, writer=(6, "missed"), dealt=3))
+    commits.arrived("g", T0, SeenCommit(order=1, offset=7, writer=(6, "missed"), assigned_in=3))
     commits.accepted("g", T0, 1)
 
-    commits.arrived("g", T0, Kept(order=2, offset=6, writer=(6, "owner"), dealt=5))
+    commits.arrived("g", T0, SeenCommit(order=2, offset=6, writer=(6, "owner"), assigned_in=5))
     commits.accepted("g", T0, 2)
 
-    commits.arrived("g", T0, Kept(order=3, offset=4, writer=(6, "missed"), dealt=3))
+    commits.arrived("g", T0, SeenCommit(order=3, offset=4, writer=(6, "missed"), assigned_in=3))
     with pytest.raises(Violation, match="moved from 6"):
         commits.accepted("g", T0, 3)
 
 
-def test_the_last_generation_that_dealt_a_partition_to_a_member_is_known() -> None:
-    dealings = Dealings()
+def test_the_assignment_log_knows_the_last_generation_of_a_partition() -> None:
+    dealings = AssignmentLog()
     mine = Assignment(
         assigned_partitions=(TopicPartitions(topic=Topic("t"), partitions=(T0.partition,)),)
     )
-    dealings.told("g", "m", 3, encode_assignment(mine))
+    dealings.reported("g", "m", 3, encode_assignment(mine))
 
-    dealings.told("g", "m", 4, b"")
+    dealings.reported("g", "m", 4, b"")
 
     assert dealings.find("g", "m", T0) == 3
     assert dealings.find("g", "m", T1) == dealings.find("g", "other", T0) == -1
@@ -233,54 +230,54 @@ def test_the_last_generation_that_dealt_a_partition_to_a_member_is_known() -> No
     assert dealings.find("g", "m", T0) == -1
 
 
-def test_what_a_node_without_syncs_has_forgotten_may_be_anything_it_once_knew() -> None:
+def test_an_unsynced_node_may_lose_commits_but_not_invent_them() -> None:
     commits = commits_after((5, "m"), (7, "m"))
 
     commits.forgotten()
-    commits.shown("g", T0, 5, -1)
+    commits.fetched("g", T0, 5, -1)
 
-    with pytest.raises(Violation, match="is shown as 6"):
-        commits.shown("g", T0, 6, 5)
+    with pytest.raises(Violation, match="was fetched as 6"):
+        commits.fetched("g", T0, 6, 5)
 
 
 # Records
 
 
-def records() -> Records:
-    return Records(lambda _: None, lambda text: text.startswith("unique"))
+def records() -> RecordDurability:
+    return RecordDurability(lambda _: None, lambda text: text.startswith("unique"))
 
 
-def test_an_acknowledged_record_is_where_it_was_said_to_be() -> None:
+def test_an_acknowledged_record_stays_at_its_offset() -> None:
     seen = records()
     seen.acknowledged(T0, 0, ["a", "b"], 1, is_synced=True)
 
     seen.fetched(T0, 0, [(0, "a"), (1, "b")], 2)
 
-    with pytest.raises(Violation, match="@1 was b, promised, and is c"):
+    with pytest.raises(Violation, match="@1 was b, acknowledged, and is c"):
         seen.fetched(T0, 0, [(0, "a"), (1, "c")], 2)
 
 
 def test_offsets_have_no_gaps() -> None:
-    with pytest.raises(Violation, match="has 3 where 2 should be"):
+    with pytest.raises(Violation, match="has offset 3 where 2 is expected"):
         records().fetched(T0, 1, [(1, "b"), (3, "d")], 1)
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 1), (1, 2)])
-def test_a_promised_record_is_never_beyond_the_log(begin: int, end: int) -> None:
+def test_acknowledged_records_lie_within_the_log(begin: int, end: int) -> None:
     seen = records()
     seen.acknowledged(T0, 0, ["a", "b"], 1, is_synced=True)
-    seen.begins(T0, 0)
-    seen.ends(T0, 2)
+    seen.check_start_offset(T0, 0)
+    seen.check_end_offset(T0, 2)
 
     def look() -> None:
-        seen.begins(T0, begin)
-        seen.ends(T0, end)
+        seen.check_start_offset(T0, begin)
+        seen.check_end_offset(T0, end)
 
-    with pytest.raises(Violation, match="was promised"):
+    with pytest.raises(Violation, match="was acknowledged"):
         look()
 
 
-def test_what_was_not_synced_may_be_lost_with_the_power_and_only_then() -> None:
+def test_unsynced_records_may_be_lost_only_in_a_power_failure() -> None:
     seen = records()
     seen.acknowledged(T0, 0, ["a"], 1, is_synced=False)
     seen.fetched(T0, 0, [(0, "a")], 2)
@@ -288,16 +285,16 @@ def test_what_was_not_synced_may_be_lost_with_the_power_and_only_then() -> None:
     seen.power_lost(3, is_all_lost=False)
     seen.acknowledged(T0, 0, ["b"], 4, is_synced=True)
 
-    assert seen.promised(T0) == {}, "who has read the first may never see the second"
-    with pytest.raises(Violation, match="@0 was b, promised, and is c"):
+    assert seen.acknowledged_records(T0) == {}, "who has read the first may never see the second"
+    with pytest.raises(Violation, match="@0 was b, acknowledged, and is c"):
         seen.acknowledged(T0, 0, ["c"], 5, is_synced=True)
 
 
-def test_a_reader_goes_astray_only_where_records_were_lost() -> None:
+def test_out_of_range_and_lost_producer_state_need_a_power_failure() -> None:
     seen = records()
-    with pytest.raises(Violation, match="out of range, and nothing was lost"):
+    with pytest.raises(Violation, match="out of range without a power failure"):
         seen.out_of_range(T0, 5)
-    with pytest.raises(Violation, match="forgot a producer"):
+    with pytest.raises(Violation, match="lost its producer state"):
         seen.sequence_lost(T0)
 
     seen.power_lost(1, is_all_lost=True)
@@ -306,7 +303,7 @@ def test_a_reader_goes_astray_only_where_records_were_lost() -> None:
     seen.sequence_lost(T0)
 
 
-def test_what_an_idempotent_producer_sends_is_there_once() -> None:
+def test_a_batch_of_an_idempotent_producer_is_stored_once() -> None:
     seen = records()
     seen.fetched(T0, 0, [(0, "plain"), (1, "plain"), (2, "unique")], 1)
 
@@ -325,7 +322,7 @@ def deliveries(*, is_orderly: bool = False) -> Deliveries:
     return Deliveries(lambda _: {0: "a", 1: "b"}, is_orderly=is_orderly)
 
 
-def test_a_commit_covers_only_what_was_processed() -> None:
+def test_a_commit_covers_only_processed_records() -> None:
     seen = deliveries()
     seen.processed(worker(), T0, 0, "a")
 
@@ -335,7 +332,7 @@ def test_a_commit_covers_only_what_was_processed() -> None:
         seen.committed("g", T0, 2, 1, "m")
 
 
-def test_a_settled_record_is_not_taken_again_by_one_who_should_know() -> None:
+def test_a_committed_record_is_not_processed_again() -> None:
     seen = deliveries()
     seen.processed(worker(), T0, 0, "a")
     seen.committed("g", T0, 1, 1, "m")
@@ -343,11 +340,11 @@ def test_a_settled_record_is_not_taken_again_by_one_who_should_know() -> None:
     seen.taken(worker(0, "zombie"), T0, 0, "a")
     seen.taken(worker(2, "next"), T0, 1, "b")
 
-    with pytest.raises(Violation, match="again, and it was committed"):
+    with pytest.raises(Violation, match="again after its commit"):
         seen.taken(worker(2, "next"), T0, 0, "a")
 
 
-def test_what_was_rightly_moved_back_is_taken_again() -> None:
+def test_records_behind_an_allowed_lower_commit_may_be_processed_again() -> None:
     seen = deliveries()
     seen.processed(worker(), T0, 0, "a")
     seen.committed("g", T0, 1, 1, "m")
@@ -357,16 +354,16 @@ def test_what_was_rightly_moved_back_is_taken_again() -> None:
     seen.taken(worker(2, "next"), T0, 0, "a")
 
 
-def test_in_an_orderly_run_nothing_is_taken_twice() -> None:
+def test_without_faults_no_record_is_processed_twice() -> None:
     seen = deliveries(is_orderly=True)
     seen.taken(worker(), T0, 0, "a")
     seen.processed(worker(), T0, 0, "a")
 
-    with pytest.raises(Violation, match="nothing went wrong"):
+    with pytest.raises(Violation, match="without any fault"):
         seen.taken(worker(2, "next"), T0, 0, "a")
 
 
-def test_every_promised_record_is_processed_in_the_end() -> None:
+def test_every_acknowledged_record_is_processed() -> None:
     seen = deliveries()
     seen.processed(worker(), T0, 0, "a")
     with pytest.raises(Violation, match="t-0@1 was never processed"):
@@ -380,7 +377,7 @@ def test_every_promised_record_is_processed_in_the_end() -> None:
 # Liveness
 
 
-def test_what_is_not_committed_to_its_end_is_a_lag() -> None:
+def test_uncommitted_records_are_reported_as_lag() -> None:
     seen, commits = records(), commits_after((1, "m"))
     seen.acknowledged(T0, 0, ["a"], 1, is_synced=True)
     assert list(find_lags(commits, seen, deliveries(), {"g": [T0, T1]})) == []
@@ -390,30 +387,30 @@ def test_what_is_not_committed_to_its_end_is_a_lag() -> None:
     assert list(find_lags(commits, seen, deliveries(), {"g": [T0]})) == ["g/t-0 at 1 of 2"]
 
 
-# Answers
+# Responses
 
 
-def test_an_answer_that_nobody_waits_for_is_noticed() -> None:
-    answers = Answers()
-    answers.asked(LINK, 1, 0)
-    answers.answered(LINK, 1)
+def test_a_response_without_a_request_is_a_violation() -> None:
+    answers = ResponseOrder()
+    answers.request_sent(LINK, 1, 0)
+    answers.response_received(LINK, 1)
 
-    with pytest.raises(Violation, match="had asked nothing"):
-        answers.answered(LINK, 1)
-
-
-def test_answers_keep_the_order_of_their_questions() -> None:
-    answers = Answers()
-    answers.asked(LINK, 1, 0)
-    answers.asked(LINK, 2, 0)
-
-    with pytest.raises(Violation, match="told 2, when it was 1's turn"):
-        answers.answered(LINK, 2)
+    with pytest.raises(Violation, match="without a request in flight"):
+        answers.response_received(LINK, 1)
 
 
-def test_a_question_on_a_living_connection_does_not_wait_for_ever() -> None:
-    answers = Answers()
-    answers.asked(LINK, 1, 100)
+def test_responses_must_be_in_order() -> None:
+    answers = ResponseOrder()
+    answers.request_sent(LINK, 1, 0)
+    answers.request_sent(LINK, 2, 0)
+
+    with pytest.raises(Violation, match="got response 2 instead of 1"):
+        answers.response_received(LINK, 2)
+
+
+def test_a_request_on_a_healthy_link_must_get_a_response() -> None:
+    answers = ResponseOrder()
+    answers.request_sent(LINK, 1, 100)
     answers.check_end(200, 1_000)
 
     with pytest.raises(Violation, match="has waited for 1 since 100 ms"):

@@ -1,4 +1,4 @@
-"""kohort simulate: what it prints, what it keeps, and how it exits."""
+"""kohort simulate: output, plan files and exit codes."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 from kohort.cli.app import app
-from kohort.sim.drawing import draw_plan
-from kohort.sim.plan import Kind
-from kohort.sim.planfile import write_plan
-from kohort.sim.trace import WORDS
+from kohort.sim.plan import EventKind
+from kohort.sim.plan_file import write_plan
+from kohort.sim.plan_generator import draw_plan
+from kohort.sim.trace import EVENTS
 from tests.sim.mutations import MUTATIONS, applied
 
 ROOT = Path(__file__).parents[2]
-MISTAKE = next(each for each in MUTATIONS if each.name == "twice-answered")
+MUTATION = next(each for each in MUTATIONS if each.name == "two-responses")
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -21,7 +21,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_many_good_seeds_end_in_a_summary() -> None:
+def test_passing_seeds_print_a_summary() -> None:
     code, output = run("--seed", "3", "--runs", "2")
 
     assert code == 0
@@ -29,17 +29,17 @@ def test_many_good_seeds_end_in_a_summary() -> None:
     assert "none failed" in output
 
 
-def test_a_failure_shows_its_seed_and_is_shrunk_into_a_file(tmp_path: Path) -> None:
-    with applied(MISTAKE):
+def test_a_failure_prints_its_seed_and_writes_a_shrunk_plan(tmp_path: Path) -> None:
+    with applied(MUTATION):
         code, output = run("--seed", "0", "--keep", str(tmp_path))
         code_again, again = run("--replay", str(tmp_path / "0.seed"), "--trace")
 
     assert code == code_again == 1
-    assert "seed 0 broke answers" in output
-    assert "broke answers" in again
+    assert "seed 0 broke responses" in output
+    assert "broke responses" in again
 
 
-def test_a_plan_in_a_file_is_run_again(tmp_path: Path) -> None:
+def test_a_plan_file_can_be_replayed(tmp_path: Path) -> None:
     file = tmp_path / "some.seed"
     file.write_text(write_plan(draw_plan(4)), "utf-8")
 
@@ -50,7 +50,7 @@ def test_a_plan_in_a_file_is_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "nonsense"])
-def test_a_file_that_holds_no_plan_is_refused(tmp_path: Path, content: str | None) -> None:
+def test_an_invalid_plan_file_is_rejected(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "bad.seed"
     if content is not None:
         file.write_text(content, "utf-8")
@@ -61,16 +61,16 @@ def test_a_file_that_holds_no_plan_is_refused(tmp_path: Path, content: str | Non
     assert str(file) in output.replace("\n", "")
 
 
-def test_a_trace_uses_only_words_that_its_legend_explains() -> None:
-    legend = (ROOT / "docs" / "simulation.md").read_text("utf-8")
+def test_docs_explain_every_trace_event() -> None:
+    legend = (ROOT / "docs" / "explanation" / "simulation.md").read_text("utf-8")
 
     code, output = run("--seed", "13", "--trace")
 
     assert code == 0
     used = {line.split()[2] for line in output.splitlines()[:-1]}
     assert len(used) > 10
-    assert used <= set(WORDS)
-    for word, meaning in WORDS.items():
+    assert used <= set(EVENTS)
+    for word, meaning in EVENTS.items():
         assert f"| {word} | {meaning} |" in legend
-    for kind in Kind:
+    for kind in EventKind:
         assert f"| {kind} | " in legend

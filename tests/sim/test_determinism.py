@@ -1,4 +1,4 @@
-"""The same seed gives the same bytes, whatever the hash seed of the process."""
+"""The same seed gives the same trace, independent of PYTHONHASHSEED."""
 
 import os
 import subprocess
@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from kohort.sim.drawing import draw_plan
-from kohort.sim.runs import run_plan
+from kohort.sim.plan_generator import draw_plan
+from kohort.sim.runner import run_plan
 
 SEEDS = (1, 5, 13, 28)
 
 _PROGRAM = """
 import hashlib, sys
-from kohort.sim.drawing import draw_plan
-from kohort.sim.runs import run_plan
+from kohort.sim.plan_generator import draw_plan
+from kohort.sim.runner import run_plan
 for seed in map(int, sys.argv[1:]):
     lines = []
     run_plan(draw_plan(seed), lines.append)
@@ -41,7 +41,7 @@ def test_a_trace_is_the_same_in_two_processes_with_different_hash_seeds() -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_run_does_not_depend_on_being_watched_or_on_runs_before_it(seed: int) -> None:
+def test_a_run_does_not_depend_on_tracing_or_on_earlier_runs(seed: int) -> None:
     lines: list[str] = []
     again: list[str] = []
 

@@ -1,14 +1,14 @@
-"""Plans: drawn from seeds, kept in files, made smaller."""
+"""Plans: generated from seeds, stored in files, shrunk."""
 
 from dataclasses import replace
 
 import pytest
 
-from kohort.sim.drawing import draw_plan
-from kohort.sim.plan import Kind, Plan
-from kohort.sim.planfile import BadPlan, read_plan, write_plan
-from kohort.sim.runs import explain, run_plan
-from kohort.sim.shrinking import shrink
+from kohort.sim.plan import EventKind, SimulationPlan
+from kohort.sim.plan_file import InvalidPlan, read_plan, write_plan
+from kohort.sim.plan_generator import draw_plan
+from kohort.sim.runner import explain, run_plan
+from kohort.sim.shrinker import shrink
 from tests.sim.mutations import MUTATIONS, applied
 
 SEEDS = range(60)
@@ -16,18 +16,18 @@ PLANS = [draw_plan(seed) for seed in range(400)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_plan_survives_its_file(seed: int) -> None:
+def test_a_plan_file_restores_the_plan(seed: int) -> None:
     plan = draw_plan(seed)
 
     assert read_plan(write_plan(plan, ("a remark", ""))) == plan
 
 
-def test_the_swarm_has_every_kind_of_decision_and_runs_without_any() -> None:
-    kinds = {decision.kind for plan in PLANS for decision in plan.decisions}
+def test_plans_cover_every_event_kind_and_runs_without_events() -> None:
+    kinds = {event.kind for plan in PLANS for event in plan.events}
 
-    assert kinds == set(Kind)
-    assert any(not plan.decisions for plan in PLANS)
-    assert any(plan.is_orderly and plan.decisions for plan in PLANS)
+    assert kinds == set(EventKind)
+    assert any(not plan.events for plan in PLANS)
+    assert any(plan.is_orderly and plan.events for plan in PLANS)
     assert {len(plan.members) for plan in PLANS} >= {1, 8}
     assert {plan.durability for plan in PLANS} == {"fsync", "os"}
 
@@ -36,20 +36,20 @@ def test_the_swarm_has_every_kind_of_decision_and_runs_without_any() -> None:
     ("line", "complaint"),
     [
         ("plan {", "line 1"),
-        ("weather {}", "line 1"),
-        ('decision {"number": 1, "at_ms": 2, "kind": "earthquake"}', "earthquake"),
-        ('plan {"seed": 1}', "this is no plan"),
-        ("", "this is no plan"),
+        ("conditions {}", "line 1"),
+        ('event {"number": 1, "at_ms": 2, "kind": "earthquake"}', "earthquake"),
+        ('plan {"seed": 1}', "not a valid plan"),
+        ("", "not a valid plan"),
     ],
 )
-def test_what_is_no_plan_is_refused_with_the_reason(line: str, complaint: str) -> None:
-    with pytest.raises(BadPlan, match=complaint):
+def test_an_invalid_plan_file_is_rejected_with_the_reason(line: str, complaint: str) -> None:
+    with pytest.raises(InvalidPlan, match=complaint):
         read_plan(line)
 
 
-def test_a_failure_shrinks_to_what_it_needs() -> None:
+def test_a_failing_plan_shrinks_to_its_minimum() -> None:
     mutation = next(each for each in MUTATIONS if each.name == "too-far")
-    plan = next(each for each in PLANS if len(each.members) > 3 and len(each.decisions) > 6)
+    plan = next(each for each in PLANS if len(each.members) > 3 and len(each.events) > 6)
 
     with applied(mutation):
         small = shrink(plan, "deliveries", runs_max=120)
@@ -57,24 +57,24 @@ def test_a_failure_shrinks_to_what_it_needs() -> None:
 
     assert again.rule == "deliveries"
     assert len(small.members) == 1
-    assert small.decisions == ()
+    assert small.events == ()
     assert sum(small.topics) == 1
-    assert run_plan(small).is_good, "without the mistake there is nothing wrong with it"
+    assert run_plan(small).is_good, "the plan must pass without the mutation"
 
 
-def test_an_explanation_is_a_plan_that_fails_again_with_the_trace_of_it() -> None:
-    mutation = next(each for each in MUTATIONS if each.name == "twice-answered")
+def test_an_explanation_contains_the_plan_and_its_trace() -> None:
+    mutation = next(each for each in MUTATIONS if each.name == "two-responses")
 
     with applied(mutation):
         text = explain(run_plan(draw_plan(0)))
         again = run_plan(read_plan(text))
 
-    assert again.rule == "answers"
-    assert text.startswith("# Seed 0 broke the rule `answers`")
-    assert "violation answers" in text.splitlines()[-1]
+    assert again.rule == "responses"
+    assert text.startswith("# Seed 0 broke the rule `responses`")
+    assert "violation  responses" in text.splitlines()[-1]
 
 
-def test_shrinking_what_does_not_fail_changes_nothing() -> None:
-    plan: Plan = replace(draw_plan(3), decisions=())
+def test_shrinking_a_passing_plan_changes_nothing() -> None:
+    plan: SimulationPlan = replace(draw_plan(3), events=())
 
     assert shrink(plan, "deliveries", runs_max=10) == plan

@@ -1,4 +1,4 @@
-"""A disk that keeps what was synced, and of the rest whatever luck keeps."""
+"""The simulated disk: syncs, power failures, kills and full disks."""
 
 from contextlib import suppress
 from random import Random
@@ -7,29 +7,29 @@ import pytest
 
 from kohort.log.disk import read_file
 from kohort.log.errors import StorageError
-from kohort.sim.disk import Killed, Mount, Platters
+from kohort.sim.disk import DiskImage, Killed, Mount
 
 CHANCES = range(40)
 
 
-def after_power_loss(platters: Platters, seed: int) -> Mount:
-    platters.power_off(Random(seed))  # noqa: S311  # drawn again from the same seed
-    return Mount(platters)
+def after_power_loss(disk_image: DiskImage, seed: int) -> Mount:
+    disk_image.power_off(Random(seed))  # noqa: S311  # drawn again from the same seed
+    return Mount(disk_image)
 
 
-def written(synced: bytes, unsynced: bytes) -> Platters:
-    platters = Platters()
-    mount = Mount(platters)
+def written(synced: bytes, unsynced: bytes) -> DiskImage:
+    disk_image = DiskImage()
+    mount = Mount(disk_image)
     file = mount.create("log")
     mount.sync_directory("")
     file.append(synced)
     file.sync()
     file.append(unsynced)
-    return platters
+    return disk_image
 
 
 @pytest.mark.parametrize("seed", CHANCES)
-def test_what_was_synced_survives_and_a_beginning_is_all_there_is_of_the_rest(seed: int) -> None:
+def test_synced_data_survives_a_power_failure(seed: int) -> None:
     mount = after_power_loss(written(b"safe" * 200, b"gone" * 300), seed)
 
     found = read_file(mount, "log")
@@ -38,7 +38,7 @@ def test_what_was_synced_survives_and_a_beginning_is_all_there_is_of_the_rest(se
     assert len(found) <= 2000
 
 
-def test_every_way_of_losing_a_tail_is_drawn_by_some_chance() -> None:
+def test_every_kind_of_lost_tail_occurs() -> None:
     tails = {
         read_file(after_power_loss(written(b"safe", b"gone" * 300), seed), "log")[4:]
         for seed in range(400)
@@ -51,49 +51,49 @@ def test_every_way_of_losing_a_tail_is_drawn_by_some_chance() -> None:
 
 
 @pytest.mark.parametrize("seed", CHANCES)
-def test_a_process_that_is_killed_loses_nothing(seed: int) -> None:
-    platters = written(b"safe", b"also")
-    first = Mount(platters)
+def test_a_kill_loses_no_written_data(seed: int) -> None:
+    disk_image = written(b"safe", b"also")
+    first = Mount(disk_image)
 
     first.die()
 
-    assert read_file(Mount(platters), "log") == b"safealso"
-    second = Mount(platters)
+    assert read_file(Mount(disk_image), "log") == b"safealso"
+    second = Mount(disk_image)
     second.open("log").sync()
-    assert read_file(after_power_loss(platters, seed), "log") == b"safealso"
+    assert read_file(after_power_loss(disk_image, seed), "log") == b"safealso"
 
 
-def test_names_that_were_not_synced_may_be_gone_or_there() -> None:
+def test_unsynced_names_may_survive_or_be_lost() -> None:
     found = set()
     for seed in CHANCES:
-        platters = Platters()
-        mount = Mount(platters)
+        disk_image = DiskImage()
+        mount = Mount(disk_image)
         mount.create("old")
         mount.sync_directory("")
         mount.rename("old", "new")
         mount.create("other")
-        found.add(tuple(sorted(after_power_loss(platters, seed).list(""))))
+        found.add(tuple(sorted(after_power_loss(disk_image, seed).list(""))))
 
     assert found == {("old",), ("new",), ("old", "other"), ("new", "other")}
 
 
 @pytest.mark.parametrize("seed", CHANCES)
-def test_a_file_replaced_in_one_step_is_never_half_there(seed: int) -> None:
-    platters = Platters()
-    mount = Mount(platters)
+def test_an_atomic_write_is_never_half_visible(seed: int) -> None:
+    disk_image = DiskImage()
+    mount = Mount(disk_image)
     mount.write_atomically("catalog", b"first")
     mount.fatal_operation = mount.operations + seed % 7
 
     with suppress(Killed):
         mount.write_atomically("catalog", b"second one")
 
-    assert read_file(after_power_loss(platters, seed), "catalog") in (b"first", b"second one")
+    assert read_file(after_power_loss(disk_image, seed), "catalog") in (b"first", b"second one")
 
 
-def test_a_sync_keeps_what_was_there_when_it_began() -> None:
-    platters = written(b"", b"before")
-    mount = Mount(platters)
-    marks = platters.mark()
+def test_a_sync_covers_data_written_before_it_started() -> None:
+    disk_image = written(b"", b"before")
+    mount = Mount(disk_image)
+    marks = disk_image.mark()
     file = mount.open("log")
     file.append(b"after")
 
@@ -114,10 +114,10 @@ def test_a_sync_keeps_what_was_there_when_it_began() -> None:
     assert len(b"before") in lengths
 
 
-def test_a_full_disk_takes_part_of_a_write_and_says_so() -> None:
-    platters = written(b"safe", b"")
-    mount = Mount(platters)
-    platters.is_full = True
+def test_a_full_disk_fails_after_a_partial_write() -> None:
+    disk_image = written(b"safe", b"")
+    mount = Mount(disk_image)
+    disk_image.is_full = True
 
     with pytest.raises(StorageError, match="No space left"):
         mount.open("log").append(b"too much")
@@ -125,18 +125,18 @@ def test_a_full_disk_takes_part_of_a_write_and_says_so() -> None:
     assert read_file(mount, "log") == b"safetoo "
 
 
-def test_only_a_sync_of_the_thread_that_syncs_fails() -> None:
-    platters = written(b"", b"data")
-    mount = Mount(platters)
-    platters.failing_syncs = 1
+def test_only_background_syncs_fail() -> None:
+    disk_image = written(b"", b"data")
+    mount = Mount(disk_image)
+    disk_image.failing_syncs = 1
 
     mount.open("log").sync()
 
-    with mount.as_of(platters.mark()), pytest.raises(StorageError, match="Input/output"):
+    with mount.as_of(disk_image.mark()), pytest.raises(StorageError, match="Input/output"):
         mount.open("log").sync()
 
 
-def test_a_dead_process_can_do_nothing_more() -> None:
+def test_a_killed_process_cannot_use_the_disk() -> None:
     mount = Mount(written(b"safe", b""))
     file = mount.open("log")
 
@@ -146,9 +146,9 @@ def test_a_dead_process_can_do_nothing_more() -> None:
         file.append(b"from beyond")
 
 
-def test_a_directory_is_locked_by_one_process_at_a_time() -> None:
-    platters = Platters()
-    first, second = Mount(platters), Mount(platters)
+def test_only_one_process_can_lock_a_directory() -> None:
+    disk_image = DiskImage()
+    first, second = Mount(disk_image), Mount(disk_image)
 
     assert first.lock(".lock") is not None
     assert second.lock(".lock") is None

@@ -1,6 +1,6 @@
-"""Lists every place where Kohort knowingly differs from Apache Kafka, from the code itself.
+"""Lists every known difference between Kohort and Apache Kafka, from comments in the code.
 
-`python -m tests.tidy.deviations` prints docs/not-supported.md.
+`python -m tests.tidy.deviations` prints docs/reference/not-supported.md.
 """
 
 import re
@@ -11,18 +11,19 @@ from tests.tidy.repository import find_texts
 HEAD = """\
 # Where Kohort differs from Apache Kafka
 
-This page is made from the comments marked `DEVIATION:` in the code;
-`python -m tests.tidy.deviations > docs/not-supported.md` renews it. Each says what differs and why.
+This page is generated from comments marked `DEVIATION:` in the code by
+`python -m tests.tidy.deviations > docs/reference/not-supported.md`. Each says what differs and why.
 
-Not here at all: replication and failover, access control and encryption, tiered storage, share and
-streams groups. One machine is the scope; beyond it, point the same clients at Apache Kafka.
+Not supported at all: replication and failover, access control and encryption, tiered storage, share
+groups and streams groups. Kohort runs on one machine; for more, use the same clients with Apache
+Kafka.
 """
 
 _MARK = "DEVIATION:"
 
 
 def find_deviations(text: str) -> list[str]:
-    """The sentences behind each mark: its own line, and the comment lines that go on from it."""
+    """The text after each mark, including the following comment lines."""
     found = []
     lines = text.splitlines()
     for number, line in enumerate(lines):

@@ -1,6 +1,6 @@
-"""What the formatter, the linter and the type checker do not say about our files.
+"""Rules that the formatter, the linter and the type checker do not check.
 
-Each rule is a pure function from a file's text to its offences, as (line, complaint).
+Each rule is a pure function from the text of a file to its offences, as (line, complaint).
 """
 
 import ast
@@ -18,14 +18,14 @@ Offences = Iterator[tuple[int, str]]
 
 
 def long_files(text: str) -> Offences:
-    """A file that cannot be held in mind is two files."""
+    """Split files that are too long to read."""
     lines = len(text.splitlines())
     if lines > FILE_LINES_MAX:
         yield lines, f"{lines} lines; at most {FILE_LINES_MAX}"
 
 
 def long_functions(text: str) -> Offences:
-    """A function is a screen."""
+    """A function fits on one screen."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -34,34 +34,34 @@ def long_functions(text: str) -> Offences:
 
 
 def long_lines(text: str) -> Offences:
-    """Two files fit side by side. An address cannot be folded."""
+    """Two files fit side by side. URLs cannot be wrapped."""
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > COLUMNS_MAX and "https://" not in line:
             yield number, f"{len(line)} columns; at most {COLUMNS_MAX}"
 
 
 def leftovers(text: str) -> Offences:
-    """A reminder nobody is reminded by. Do it, or drop it."""
+    """Fix it, or open an issue."""
     yield from _matches(text, r"\b(T[O]DO|F[I]XME|X[X]X)\b")
 
 
 def prints(text: str) -> Offences:
-    """Only the command line talks to a terminal."""
+    """Only the command line prints to the terminal."""
     yield from _calls(text, {"print"})
 
 
 def breakpoints(text: str) -> Offences:
-    """A debugging session that was never closed."""
+    """A forgotten breakpoint."""
     yield from _calls(text, {"breakpoint", "pdb.set_trace"})
 
 
 def sleeps(text: str) -> Offences:
-    """A test waits for a condition with a deadline, never for the clock."""
+    """A test waits for a condition with a deadline; it does not sleep."""
     yield from _calls(text, {"sleep", "time.sleep", "asyncio.sleep"})
 
 
 def unexplained_ignores(text: str) -> Offences:
-    """An ignored type error is followed by the reason why it is none."""
+    """An ignored type error has a reason."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         is_ignore = token.type == tokenize.COMMENT and "type: ignore" in token.string
         if is_ignore and not re.search(r"ignore\[.+\]\s*#\s*(?!noqa\b)\w", token.string):
@@ -69,46 +69,46 @@ def unexplained_ignores(text: str) -> Offences:
 
 
 def swallowed_exceptions(text: str) -> Offences:
-    """Whoever catches everything raises it again, or does something with it."""
+    """Code that catches every exception raises it again or uses it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ExceptHandler) and _catches_everything(node):
             inner = [child for statement in node.body for child in ast.walk(statement)]
             raises = any(isinstance(child, ast.Raise) for child in inner)
             uses = any(isinstance(child, ast.Name) and child.id == node.name for child in inner)
             if not raises and not uses:
-                yield node.lineno, "every exception is caught here, and lost"
+                yield node.lineno, "every exception is caught here and dropped"
 
 
 def missing_docstrings(text: str) -> Offences:
-    """A module opens by saying what it is for and what it never does."""
+    """A module has a docstring."""
     if ast.get_docstring(ast.parse(text)) is None:
         yield 1, "the module has no docstring"
 
 
 def empty_files(text: str) -> Offences:
-    """A file without content is a question."""
+    """A file has content."""
     if not text.strip():
         yield 1, "the file is empty"
 
 
 def machine_paths(text: str) -> Offences:
-    """A path that exists on one machine only."""
+    """No paths that exist on one machine only."""
     yield from _matches(text, r"(?<![\w.~-])/(work|root|home|Users)/")
 
 
 def registry_hosts(text: str) -> Offences:
-    """Where packages come from is the business of whoever installs them."""
+    """Package registries are configured by the user, not here."""
     hosts = r"pypi[.]org|pythonhosted[.]org|anaconda[.]org|npmjs[.]org|maven[.]org|maven[.]apache"
     yield from _matches(text, hosts)
 
 
 def short_test_names(text: str) -> Offences:
-    """A test is named by the sentence that it proves."""
+    """The name of a test is a sentence."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             head, *words = node.name.split("_")
             if head == "test" and len(words) < TEST_NAME_WORDS_MIN:
-                yield node.lineno, f"{node.name} is no sentence"
+                yield node.lineno, f"{node.name} is not a sentence"
 
 
 def _matches(text: str, pattern: str) -> Offences:

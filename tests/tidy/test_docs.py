@@ -1,75 +1,79 @@
-"""The documents say what is true: words that exist, verbs that are all there, links that lead."""
+"""The documents name existing make targets, commands, packages, functions and files."""
 
+import ast
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from kohort.cli.app import app
-from tests.tidy.repository import ROOMS, ROOT, find_texts, read
+from kohort.cli.app import COMMANDS
+from tests.tidy.repository import PACKAGES, ROOT, find_texts, read
 
 DOCUMENTS = {path: text for path, text in find_texts() if path.endswith(".md")}
 PAGES = sorted(DOCUMENTS)
 
+WALK_STEPS_MAX = 15
+
 
 def make_targets(makefile: str) -> set[str]:
     """The targets of a Makefile that `make help` shows."""
-    return set(re.findall(r"^([a-z]+):.*## \S", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
 
 
 def unknown_targets(text: str, targets: set[str]) -> list[str]:
-    """The words after `make`, in code spans and at the start of code lines, that are no targets."""
+    """Words after `make`, in code spans and at the start of code lines, that are not targets."""
     words = re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)
     return [word for word in words if word not in targets]
 
 
-def undocumented_verbs(verbs: Iterable[str], text: str) -> list[str]:
-    """The verbs that no document shows as `kohort verb`."""
-    return [verb for verb in verbs if not re.search(rf"kohort {re.escape(verb)}\b", text)]
+def undocumented_commands(commands: Iterable[str], text: str) -> list[str]:
+    """Commands that no document shows as `kohort command`."""
+    return [
+        command for command in commands if not re.search(rf"kohort {re.escape(command)}\b", text)
+    ]
 
 
 def numbering_gaps(names: Iterable[str]) -> list[int]:
-    """The numbers between 1 and the last that are missing or used twice."""
+    """Numbers between 1 and the last that are missing or used twice."""
     numbers = [int(name.partition("-")[0]) for name in names]
     return [
         number for number in range(1, max(numbers, default=0) + 1) if numbers.count(number) != 1
     ]
 
 
-def file_map_offences(text: str, rooms: dict[str, str]) -> list[str]:
-    """Where the file map and the folders disagree about a room, or about whether it is planned."""
+def file_map_offences(text: str, packages: dict[str, str]) -> list[str]:
+    """Packages for which the file map and the directories disagree."""
     rows = re.findall(r"^    (\w+)/ +(planned:)?", text, re.MULTILINE)
-    mapped = {room: "planned" if planned else "built" for room, planned in rows}
+    mapped = {package: "planned" if planned else "built" for package, planned in rows}
     return [
-        f"{room}: {mapped.get(room, 'absent')} in the map, {rooms.get(room, 'absent')} in src"
-        for room in sorted(mapped.keys() | rooms.keys())
-        if mapped.get(room) != rooms.get(room)
+        f"{name}: {mapped.get(name, 'absent')} in the map, {packages.get(name, 'absent')} in src"
+        for name in sorted(mapped.keys() | packages.keys())
+        if mapped.get(name) != packages.get(name)
     ]
 
 
 def relative_links(text: str) -> list[str]:
-    """What the links of a page point to, addresses aside, without the part after the #."""
+    """The relative links of a page, without the part after the #."""
     return [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_make_word_is_a_target(page: str) -> None:
+def test_every_make_command_is_a_target(page: str) -> None:
     assert unknown_targets(DOCUMENTS[page], make_targets(read("Makefile"))) == []
 
 
-def test_every_make_target_explains_itself() -> None:
+def test_every_make_target_has_a_help_text() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", read("Makefile"), re.MULTILINE)
 
     assert phony
     assert set(phony[1].split()) == make_targets(read("Makefile"))
 
 
-def test_every_verb_is_documented() -> None:
-    verbs = [command.name or "" for command in app.registered_commands]
+def test_every_command_is_documented() -> None:
     text = "\n".join(DOCUMENTS[page] for page in PAGES if page.startswith(("README", "docs/")))
 
-    assert verbs
-    assert undocumented_verbs(verbs, text) == []
+    assert undocumented_commands(COMMANDS, text) == []
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
@@ -80,16 +84,71 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
 
 def test_the_file_map_agrees_with_the_folders() -> None:
-    rooms = {
+    packages = {
         path.parent.name: "built" if len(list(path.parent.rglob("*.py"))) > 1 else "planned"
-        for path in ROOMS.glob("*/__init__.py")
+        for path in PACKAGES.glob("*/__init__.py")
     }
 
-    assert file_map_offences(read("ARCHITECTURE.md"), rooms) == []
+    assert file_map_offences(read("ARCHITECTURE.md"), packages) == []
+
+
+def walk_offences(text: str, root: Path) -> list[str]:
+    """Steps of the walks that name a file or a function that does not exist, and long walks."""
+    offences = []
+    for title, body in re.findall(r"^### (.+?)\n(.+?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
+        steps = re.findall(r"^\d+\. (.*)$", body, re.MULTILINE)
+        if len(steps) > WALK_STEPS_MAX:
+            offences.append(f"{title}: {len(steps)} steps")
+        for step in steps:
+            named = re.match(r"`([\w/]+\.py)` `([\w.]+)`", step)
+            if named is None:
+                offences.append(f"{title}: no file and function: {step}")
+            elif named[2] not in defined_names(root / named[1]):
+                offences.append(f"{title}: no {named[2]} in {named[1]}")
+    return offences
+
+
+def defined_names(path: Path) -> set[str]:
+    """Functions, classes and methods that a file defines."""
+    if not path.exists():
+        return set()
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+            names |= {f"{node.name}.{each.name}" for each in methods}
+    return names
+
+
+def test_the_walks_name_functions_that_exist() -> None:
+    walks = (
+        read("ARCHITECTURE.md")
+        .partition("\n## Four requests, step by step\n")[2]
+        .partition("\n## ")[0]
+    )
+
+    assert len(re.findall("^### ", walks, re.MULTILINE)) == 4
+    assert walk_offences(walks, PACKAGES) == []
+
+
+def test_a_walk_through_missing_code_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class A:\n    def b(self): ...\ndef c(): ...\n", "utf-8")
+    good = "### Good\n\n1. `a.py` `A.b` does.\n2. `a.py` `c` too.\n"
+    bad = "### Bad\n\n1. `a.py` `A.c` does not.\n2. `d.py` `e` neither.\n3. Nothing.\n"
+    long = "### Long\n\n" + "1. `a.py` `c` again.\n" * 16
+
+    assert walk_offences(good + bad + long, tmp_path) == [
+        "Bad: no A.c in a.py",
+        "Bad: no e in d.py",
+        "Bad: no file and function: Nothing.",
+        "Long: 16 steps",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_leads_somewhere(page: str) -> None:
+def test_every_link_has_a_target(page: str) -> None:
     folder = (ROOT / page).parent
 
     dead = [link for link in relative_links(DOCUMENTS[page]) if not (folder / link).exists()]
@@ -97,11 +156,11 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert dead == []
 
 
-def test_the_changelog_has_a_place_for_what_comes() -> None:
+def test_the_changelog_has_an_unreleased_section() -> None:
     assert re.search(r"^## Unreleased$", read("CHANGELOG.md"), re.MULTILINE)
 
 
-def test_unknown_make_words_are_caught() -> None:
+def test_unknown_make_targets_are_caught() -> None:
     text = "Say `make tea`, or\nmake coffee\nbut make sure to `make test`."
 
     assert unknown_targets(text, {"test"}) == ["tea", "coffee"]
@@ -111,8 +170,8 @@ def test_a_target_without_help_is_not_counted() -> None:
     assert make_targets("a: b ## Do it.\nb:\n\ttrue\n") == {"a"}
 
 
-def test_undocumented_verbs_are_caught() -> None:
-    assert undocumented_verbs(["serve", "top"], "kohort serve and kohort topics") == ["top"]
+def test_undocumented_commands_are_caught() -> None:
+    assert undocumented_commands(["serve", "top"], "kohort serve and kohort topics") == ["top"]
 
 
 def test_gaps_and_doubles_in_numbering_are_caught() -> None:

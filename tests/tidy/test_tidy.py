@@ -1,4 +1,4 @@
-"""Our files keep our rules, and every rule can be broken."""
+"""The files follow the rules, and every rule can be broken."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ def is_any(path: str) -> bool:
 class Case:
     find: Callable[[str], rules.Offences]
     applies_to: Callable[[str], bool]
-    guilty: tuple[str, ...]
-    innocent: str
+    offending: tuple[str, ...]
+    correct: str
 
 
 LINE = "    pass\n"
@@ -48,64 +48,64 @@ CASES = (
     Case(
         find=rules.long_files,
         applies_to=is_source,
-        guilty=("\n" * 501,),
-        innocent="\n" * 500,
+        offending=("\n" * 501,),
+        correct="\n" * 500,
     ),
     Case(
         find=rules.long_functions,
         applies_to=is_source,
-        guilty=("def f():\n" + LINE * 60, "async def f():\n" + LINE * 60),
-        innocent="def f():\n" + LINE * 59,
+        offending=("def f():\n" + LINE * 60, "async def f():\n" + LINE * 60),
+        correct="def f():\n" + LINE * 59,
     ),
     Case(
         find=rules.long_lines,
         applies_to=is_code,
-        guilty=("x" * 101,),
-        innocent="x" * 100 + "\n# https://" + "x" * 100,
+        offending=("x" * 101,),
+        correct="x" * 100 + "\n# https://" + "x" * 100,
     ),
     Case(
         find=rules.leftovers,
         applies_to=is_any,
-        guilty=("# TO" + "DO: later", "FIX" + "ME", "XX" + "X"),
-        innocent="AUTODOC",
+        offending=("# TO" + "DO: later", "FIX" + "ME", "XX" + "X"),
+        correct="AUTODOC",
     ),
     Case(
         find=rules.prints,
         applies_to=is_source_below_cli,
-        guilty=("print('here')",),
-        innocent="sprint()\nconsole.print()\n'print(1)'",
+        offending=("print('here')",),
+        correct="sprint()\nconsole.print()\n'print(1)'",
     ),
     Case(
         find=rules.breakpoints,
         applies_to=is_python,
-        guilty=("breakpoint()", "import pdb; pdb.set_trace()"),
-        innocent="'breakpoint()'",
+        offending=("breakpoint()", "import pdb; pdb.set_trace()"),
+        correct="'breakpoint()'",
     ),
     Case(
         find=rules.sleeps,
         applies_to=is_test,
-        guilty=("time.sleep(1)", "from time import sleep\nsleep(1)", "await asyncio.sleep(0.1)"),
-        innocent="wait_until(is_stable)",
+        offending=("time.sleep(1)", "from time import sleep\nsleep(1)", "await asyncio.sleep(0.1)"),
+        correct="wait_until(is_stable)",
     ),
     Case(
         find=rules.unexplained_ignores,
         applies_to=is_python,
-        guilty=(
+        offending=(
             "f()  # type: ignore",
             "f()  # type: ignore[arg-type]",
             "f()  # type: ignore[arg-type]  # noqa: F401",
         ),
-        innocent="f()  # type: ignore[arg-type]  # the stub is older than the library",
+        correct="f()  # type: ignore[arg-type]  # the stub is older than the library",
     ),
     Case(
         find=rules.swallowed_exceptions,
         applies_to=is_python,
-        guilty=(
+        offending=(
             "try: f()\nexcept: pass",
             "try: f()\nexcept Exception: g()",
             "try: f()\nexcept (ValueError, BaseException) as error: g()",
         ),
-        innocent=(
+        correct=(
             "try: f()\nexcept ValueError: pass\n"
             "try: f()\nexcept Exception as error: refuse(error)\n"
             "try: f()\nexcept BaseException:\n    undo()\n    raise\n"
@@ -114,32 +114,32 @@ CASES = (
     Case(
         find=rules.missing_docstrings,
         applies_to=is_source,
-        guilty=("import os",),
-        innocent='"""What it is for."""',
+        offending=("import os",),
+        correct='"""What it is for."""',
     ),
     Case(
         find=rules.empty_files,
         applies_to=is_any,
-        guilty=("", "\n \n"),
-        innocent="x",
+        offending=("", "\n \n"),
+        correct="x",
     ),
     Case(
         find=rules.machine_paths,
         applies_to=is_any,
-        guilty=(f"cd {HOME}", f"'{HOME}'"),
-        innocent="docs/home/page and $JAVA_HOME/bin",
+        offending=(f"cd {HOME}", f"'{HOME}'"),
+        correct="docs/home/page and $JAVA_HOME/bin",
     ),
     Case(
         find=rules.registry_hosts,
         applies_to=is_any,
-        guilty=("https://" + "pypi" + ".org/simple",),
-        innocent="https://kafka.apache.org/protocol",
+        offending=("https://" + "pypi" + ".org/simple",),
+        correct="https://kafka.apache.org/protocol",
     ),
     Case(
         find=rules.short_test_names,
         applies_to=is_test,
-        guilty=("def test_join(): ...", "def test_late_sync(): ..."),
-        innocent="def test_late_sync_is_refused(): ...\ndef tested(): ...",
+        offending=("def test_join(): ...", "def test_late_sync(): ..."),
+        correct="def test_late_sync_is_refused(): ...\ndef tested(): ...",
     ),
 )
 
@@ -147,7 +147,7 @@ every_rule = pytest.mark.parametrize("case", CASES, ids=lambda case: case.find._
 
 
 @every_rule
-def test_our_files_keep_the_rule(case: Case) -> None:
+def test_files_follow_the_rule(case: Case) -> None:
     offences = [
         f"{path}:{line}: {complaint}"
         for path, text in find_texts()
@@ -159,16 +159,16 @@ def test_our_files_keep_the_rule(case: Case) -> None:
 
 
 @every_rule
-def test_a_guilty_file_is_caught(case: Case) -> None:
-    for text in case.guilty:
+def test_an_offence_is_found(case: Case) -> None:
+    for text in case.offending:
         assert list(case.find(text)), text
 
 
 @every_rule
-def test_an_innocent_file_is_let_go(case: Case) -> None:
-    assert list(case.find(case.innocent)) == []
+def test_a_correct_file_has_no_offences(case: Case) -> None:
+    assert list(case.find(case.correct)) == []
 
 
 @every_rule
-def test_every_rule_has_files_to_look_at(case: Case) -> None:
+def test_every_rule_applies_to_some_files(case: Case) -> None:
     assert any(case.applies_to(path) for path, _ in find_texts())

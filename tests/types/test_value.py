@@ -1,11 +1,11 @@
-"""Values behave as keyword-only dataclasses do, though their methods come late."""
+"""Value classes behave like keyword-only dataclasses, although methods are compiled lazily."""
 
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pytest
 
-from kohort.types import maker, value
+from kohort.types import value
 
 
 @value
@@ -14,20 +14,34 @@ class Point:
     y: int = 2
 
 
+@value(kw_only=False)
+class Pair:
+    x: int
+    y: int = 2
+
+
+@dataclass(slots=True)
+class DataclassPair:
+    """What Python itself makes of the same declaration."""
+
+    x: int
+    y: int = 2
+
+
 @value
-class Sack:
-    """It has a story."""
+class WithList:
+    """A class with a docstring."""
 
-    things: list[int] = field(default_factory=list)
+    items: list[int] = field(default_factory=list)
 
 
 @value
-class Nothing:
+class WithoutFields:
     pass
 
 
 @value
-class Outspoken:
+class WithRepr:
     x: int
 
     def __repr__(self) -> str:
@@ -35,72 +49,88 @@ class Outspoken:
 
 
 @dataclass(slots=True, kw_only=True)
-class Peer:
+class DataclassPoint:
     """What Python itself makes of the same declaration."""
 
     x: int
     y: int = 2
 
 
-def test_a_value_is_made_by_name_with_its_defaults() -> None:
+def test_keyword_arguments_and_defaults() -> None:
     assert (Point(x=1).x, Point(x=1).y, Point(y=5, x=4).y) == (1, 2, 5)
     assert replace(Point(x=1), x=3) == Point(x=3)
 
 
 @pytest.mark.parametrize("given", [{}, {"y": 1}, {"x": 1, "z": 2}])
-def test_what_is_missing_or_unknown_is_named(given: dict[str, Any]) -> None:
+def test_missing_or_unknown_argument_is_a_type_error(given: dict[str, Any]) -> None:
     with pytest.raises(TypeError) as ours:
         Point(**given)
     with pytest.raises(TypeError) as theirs:
-        Peer(**given)
+        DataclassPoint(**given)
 
-    assert str(ours.value) == str(theirs.value).replace("Peer", "Point")
-
-
-def test_a_default_that_is_made_is_made_for_each() -> None:
-    first, second = Sack(), Sack()
-
-    first.things.append(1)
-
-    assert second.things == []
-    assert Sack(things=[7]).things == [7]
+    assert str(ours.value) == str(theirs.value).replace("DataclassPoint", "Point")
 
 
-def test_values_are_equal_if_all_their_fields_are() -> None:
+def test_default_factory_is_called_per_instance() -> None:
+    first, second = WithList(), WithList()
+
+    first.items.append(1)
+
+    assert second.items == []
+    assert WithList(items=[7]).items == [7]
+
+
+def test_equality_by_fields() -> None:
     assert Point(x=1) == Point(x=1, y=2)
     assert Point(x=1) != Point(x=1, y=3)
-    assert Point(x=1) != Peer(x=1)
-    assert Nothing() == Nothing()
+    assert Point(x=1) != DataclassPoint(x=1)
+    assert WithoutFields() == WithoutFields()
 
 
-def test_values_cannot_be_keys() -> None:
+def test_values_are_not_hashable() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(Point(x=1))
 
 
-def test_a_value_shows_its_fields_unless_it_shows_itself() -> None:
-    assert repr(Point(x=1)) == repr(Peer(x=1)).replace("Peer", "Point")
-    assert repr(Nothing()) == "Nothing()"
-    assert repr(Outspoken(x=1)) == "me!"
+def test_repr_shows_fields_unless_overridden() -> None:
+    assert repr(Point(x=1)) == repr(DataclassPoint(x=1)).replace("DataclassPoint", "Point")
+    assert repr(WithoutFields()) == "WithoutFields()"
+    assert repr(WithRepr(x=1)) == "me!"
 
 
-def test_a_value_has_no_room_for_anything_else() -> None:
+def test_values_have_slots() -> None:
     with pytest.raises(AttributeError):
         Point(x=1).__setattr__("z", 3)
 
 
-def test_a_value_is_matched_by_name_and_tells_its_fields() -> None:
+def test_match_statement_and_dataclass_fields() -> None:
     match Point(x=1):
         case Point(x=1, y=y):
             assert y == 2
         case _:
             pytest.fail("not matched")
     assert [each.name for each in fields(Point)] == ["x", "y"]
-    assert Sack.__doc__ == "It has a story."
+    assert WithList.__doc__ == "A class with a docstring."
 
 
-def test_a_maker_takes_all_fields_in_their_order() -> None:
-    assert maker(Point)(1, 3) == Point(x=1, y=3)
-    assert maker(Nothing)() == Nothing()
+def test_positional_value_accepts_positions_and_keywords() -> None:
+    assert Pair(1, 3) == Pair(x=1, y=3)
+    assert Pair(1) == Pair(1, 2) == Pair(1, y=2)
+    assert repr(Pair(1)) == "Pair(x=1, y=2)"
+
+
+@pytest.mark.parametrize("given", [(), (1, 2, 3)])
+def test_positional_value_rejects_a_wrong_number_of_arguments(given: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError) as ours:
+        Pair(*given)
+    with pytest.raises(TypeError) as theirs:
+        DataclassPair(*given)
+
+    assert str(ours.value) == str(theirs.value).replace("DataclassPair", "Pair")
+
+
+def test_keyword_only_value_rejects_positional_arguments() -> None:
+    make: Any = Point
+
     with pytest.raises(TypeError):
-        maker(Point)(1)
+        make(1, 2)

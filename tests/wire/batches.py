@@ -1,4 +1,4 @@
-"""Batches to test with, and two other codecs of them: kafka-python's and kio's."""
+"""Sample batches, and the codecs of kafka-python and kio for comparison."""
 
 import io
 from datetime import UTC, datetime
@@ -102,7 +102,7 @@ def expected_records(batch: NewBatch) -> tuple[Record, ...]:
 
 
 def encode_with_kafka_python(batch: NewBatch) -> bytes:
-    """Its builder knows neither base offset, leader epoch nor control: all are left as it does."""
+    """Its builder does not support base offset, leader epoch and control batches."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=int(batch.codec),
@@ -135,7 +135,7 @@ def decode_with_kafka_python(data: bytes) -> tuple[DefaultRecordBatch, tuple[Rec
 
 
 def encode_with_kio(batch: NewBatch) -> bytes:
-    """It has no compression, and takes the base offset from the first record."""
+    """kio has no compression, and takes the base offset from the first record."""
     with io.BytesIO() as out:
         write_batch(
             out,
@@ -183,18 +183,18 @@ def _from_kio(record: KioRecord) -> Record:
     )
 
 
-def reseal(data: bytearray) -> bytes:
-    """The bytes with the checksum that a writer of exactly these would have computed."""
+def update_crc(data: bytearray) -> bytes:
+    """The bytes with a valid checksum."""
     data[17:21] = crc32c(memoryview(data)[21:]).to_bytes(4)
     return bytes(data)
 
 
 def encode_body(body: bytes, *, record_count: int, last_offset_delta: int | None = None) -> bytes:
-    """A batch with these bytes for records, sealed as if they were right."""
+    """A batch with these bytes as records and a valid checksum."""
     data = bytearray(encode(SAMPLE)[:61] + body)
     data[8:12] = (len(data) - 12).to_bytes(4)
     data[57:61] = record_count.to_bytes(4, signed=True)
     if last_offset_delta is None:
         last_offset_delta = max(0, record_count - 1)
     data[23:27] = last_offset_delta.to_bytes(4, signed=True)
-    return reseal(data)
+    return update_crc(data)

@@ -1,4 +1,4 @@
-"""What the oracles need."""
+"""Fixtures for the oracles."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -10,9 +10,9 @@ from kafka import codec
 
 @pytest.fixture(autouse=True, scope="package")
 def snappy_for_kafka_python() -> Iterator[None]:
-    """It frames snappy itself, but leaves the blocks to a library that need not be there.
+    """Provide kafka-python's optional snappy library with cramjam.
 
-    It is lent one here only: elsewhere a test tells what it can do as it is installed.
+    Only for the tests of this package; other tests use kafka-python as it is installed.
     """
     with pytest.MonkeyPatch.context() as patch:
         blocks = SimpleNamespace(

@@ -1,7 +1,6 @@
-"""Two independent codecs of the same messages, each asked for the bytes of one of our values.
+"""Two independent codecs, kio and kafka-python, that encode the same values for comparison.
 
-The value is handed over field by field and by name. A field of ours that the oracle lacks, or the
-other way round, fails the test rather than passing unseen.
+Values are converted field by field by name. A field that only one side has is a test failure.
 """
 
 import dataclasses
@@ -21,7 +20,7 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from kohort.types import ZERO_UUID
-from kohort.wire import embedded, header
+from kohort.wire import consumer_protocol, header
 from kohort.wire.schema import Field, schema_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,11 +28,11 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 class Oracle(Protocol):
-    """Another codec. `tame` brings into its range what our types can say and its cannot."""
+    """Another codec. `clamp` limits values to the range that it supports."""
 
     def knows(self, cls: type, version: int) -> bool: ...
 
-    def tame(self, value: Any, version: int) -> Any: ...
+    def clamp(self, value: Any, version: int) -> Any: ...
 
     def encode(self, value: Any, version: int) -> bytes: ...
 
@@ -43,7 +42,7 @@ class Oracle(Protocol):
 
 
 class Kio:
-    """kio has a dataclass per struct and version; times and errors are objects of their own."""
+    """kio has a dataclass per struct and version, and own types for times and errors."""
 
     def __repr__(self) -> str:
         return "kio"
@@ -55,8 +54,8 @@ class Kio:
             return False
         return True
 
-    def tame(self, value: Any, version: int) -> Any:
-        return _tame_for_kio(value, _find_kio_entity(type(value), version))
+    def clamp(self, value: Any, version: int) -> Any:
+        return _clamp_for_kio(value, _find_kio_entity(type(value), version))
 
     def encode(self, value: Any, version: int) -> bytes:
         entity = _find_kio_entity(type(value), version)
@@ -65,9 +64,9 @@ class Kio:
         return buffer.getvalue()
 
     def frame(self, value: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
-        """It leaves it to its user to put header and length before a message."""
+        """kio has no function that adds header and length."""
         entity = _find_kio_entity(type(value), version)
-        facts = {
+        header_values = {
             "request_api_key": entity.__api_key__,
             "request_api_version": version,
             "correlation_id": correlation_id,
@@ -76,14 +75,14 @@ class Kio:
         head = entity.__header_schema__
         buffer = io.BytesIO()
         entity_writer(head)(
-            buffer, head(**{f.name: facts[f.name] for f in dataclasses.fields(head)})
+            buffer, head(**{f.name: header_values[f.name] for f in dataclasses.fields(head)})
         )
         payload = buffer.getvalue() + self.encode(value, version)
         return len(payload).to_bytes(4, "big") + payload
 
 
 class KafkaPython:
-    """kafka-python has a class per message, made from Kafka's own definitions."""
+    """kafka-python has a class per message, generated from Kafka's definitions."""
 
     def __repr__(self) -> str:
         return "kafka-python"
@@ -94,7 +93,7 @@ class KafkaPython:
             return version in _KAFKA_PYTHON_HEADERS[cls]
         return message is not None and version <= message.max_version
 
-    def tame(self, value: Any, version: int) -> Any:  # noqa: ARG002  # as wide as ours
+    def clamp(self, value: Any, version: int) -> Any:  # noqa: ARG002  # as wide as ours
         return value
 
     def encode(self, value: Any, version: int) -> bytes:
@@ -115,13 +114,13 @@ class KafkaPython:
 
 
 def _kafka_name(cls: type) -> str:
-    """What Kafka calls a message; ours share its names, but for the embedded ones."""
-    is_embedded = cls in (embedded.Subscription, embedded.Assignment)
+    """Kafka's name of a message. Only the names of embedded data differ."""
+    is_embedded = cls in (consumer_protocol.Subscription, consumer_protocol.Assignment)
     return f"ConsumerProtocol{cls.__name__}" if is_embedded else cls.__name__
 
 
-def _living(cls: type, version: int) -> dict[str, Field]:
-    return {f.name: f for f in schema_of(cls).fields if f.lives_in(version)}
+def _present_fields(cls: type, version: int) -> dict[str, Field]:
+    return {f.name: f for f in schema_of(cls).fields if f.exists_in(version)}
 
 
 # kio
@@ -133,9 +132,9 @@ def _find_kio_entity(cls: type, version: int) -> Any:
         return load("request_header", version, EntityType.header)
     if cls is header.ResponseHeader:
         return load("response_header", version, EntityType.header)
-    if cls is embedded.Subscription:
+    if cls is consumer_protocol.Subscription:
         return load("consumer_protocol_subscription", version, EntityType.data)
-    if cls is embedded.Assignment:
+    if cls is consumer_protocol.Assignment:
         return load("consumer_protocol_assignment", version, EntityType.data)
     key = schema_of(cls).api_key
     assert key is not None
@@ -168,7 +167,7 @@ def _nested_entity(annotation: Any) -> Any:
 
 
 def _to_kio(value: Any, version: int, entity: Any) -> Any:
-    ours = _living(type(value), version)
+    ours = _present_fields(type(value), version)
     contents = {}
     for our_name, its_name, kafka_type, nested in _kio_fields(entity):
         del ours[our_name]
@@ -208,44 +207,44 @@ _KIO_LEAVES: dict[str, Callable[[Any], Any]] = {
 _KIO_CODES = sorted(code.value for code in KioErrorCode)
 
 
-def _tame_number(kafka_type: str, number: int) -> int:
+def _clamp_number(kafka_type: str, number: int) -> int:
     match kafka_type:
-        case "error_code":  # an enum; a code of a newer broker has no member
+        case "error_code":  # an enum without the codes of newer brokers
             return _KIO_CODES[number % len(_KIO_CODES)]
-        case "timedelta_i64":  # written by way of a float, which rounds from about here on
+        case "timedelta_i64":  # converted to a float, which rounds larger numbers
             return max(-(10**15), min(number, 10**15))
-        case "datetime_i64":  # ends with the year 9999, and the time before 1970 is not for it
+        case "datetime_i64":  # from 1970 to 9999
             return max(-1, min(number, 253_402_300_799_999))
         case _:
             return number
 
 
-def _tame_for_kio(value: Any, entity: Any) -> Any:
+def _clamp_for_kio(value: Any, entity: Any) -> Any:
     changes: dict[str, Any] = {}
     for our_name, _, kafka_type, nested in _kio_fields(entity):
         content = getattr(value, our_name)
         if nested is not None:
-            changes[our_name] = _map(content, _kio_tamer(nested))
+            changes[our_name] = _map(content, _kio_clamper(nested))
         elif kafka_type in _KIO_LEAVES and kafka_type != "uuid":
-            changes[our_name] = _tame_number(kafka_type, content)
+            changes[our_name] = _clamp_number(kafka_type, content)
     return dataclasses.replace(value, **changes)
 
 
-def _kio_tamer(entity: Any) -> Callable[[Any], Any]:
-    return lambda value: _tame_for_kio(value, entity)
+def _kio_clamper(entity: Any) -> Callable[[Any], Any]:
+    return lambda value: _clamp_for_kio(value, entity)
 
 
 # kafka-python
 
 _KAFKA_PYTHON_HEADERS = {header.RequestHeader: (1, 2), header.ResponseHeader: (0, 1)}
-"""It does not number them, but has one form without tagged fields and one with."""
+"""kafka-python has no header versions, only headers without and with tagged fields."""
 
 
 @cache
 def _kafka_python_classes() -> dict[str, Any]:
-    """Every class of its protocol modules, retired ones aside, by name."""
+    """Every class of its protocol modules by name, without the old ones."""
     with warnings.catch_warnings():
-        # It reads its definitions in a way that the standard library has since retired.
+        # It uses a deprecated function of the standard library.
         warnings.simplefilter("ignore", DeprecationWarning)
         path = importlib.import_module("kafka.protocol").__path__
         names = [module.name for module in pkgutil.walk_packages(path, "kafka.protocol.")]
@@ -261,8 +260,8 @@ def _kafka_python_classes() -> dict[str, Any]:
 def _to_kafka_python(value: Any, version: int, message: Any) -> Any:
     contents = {}
     theirs = {n: f for n, f in message.fields.items() if f.for_version_q(version)}
-    for name, ours in _living(type(value), version).items():
-        # It calls both topic_authorized_operations and cluster_authorized_operations by less.
+    for name, ours in _present_fields(type(value), version).items():
+        # It omits the prefix of topic_authorized_operations and cluster_authorized_operations.
         its_name = name if name in theirs else name.partition("_")[2]
         its_field = theirs.pop(its_name)
         content = getattr(value, name)

@@ -1,4 +1,4 @@
-"""Declarations of no API: between them they hold every kind of field, and every way to nest one."""
+"""Sample declarations with every field type and every kind of nesting."""
 
 from kohort.wire.schema import (
     array,
@@ -76,7 +76,7 @@ class NewerBranch:
 
 @message(versions=(0, 3), flexible_since=2)
 class NewerTree:
-    """A tree as a newer peer knows it: it tags more fields onto every struct."""
+    """A newer version of Tree with more tagged fields in every struct."""
 
     trunk: NewerBranch = struct(NewerBranch)
     branches: tuple[NewerBranch, ...] = array(NewerBranch)

@@ -1,7 +1,6 @@
-"""Values of any declared message in any version: chosen ones by name, and random ones to search.
+"""Values of any declared message in any version: named samples, and Hypothesis strategies.
 
-A field that a version does not have keeps its default, so that what is built here is exactly what
-a decoder gives back.
+A field that a version does not have keeps its default, so that decoding returns an equal value.
 """
 
 import struct
@@ -22,16 +21,16 @@ _WIDE = "\N{LATIN SMALL LETTER E WITH ACUTE}\N{GRINNING FACE}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One way to fill a message. Without `number`, `text` or `blob` every leaf differs."""
+    """One way to fill a message. Without `number`, `text` or `blob` all leaf values differ."""
 
     name: str
     number: Callable[[int, int], int] | None = None
     text: str | None = None
     blob: bytes | None = None
     items: tuple[int, ...] = (2,)
-    """How many items an array has, by its depth; the last number holds for all deeper ones."""
+    """The number of array items by nesting depth; the last number is for all deeper arrays."""
     nulls: tuple[str, ...] = ()
-    """The kinds of nullable fields that are null."""
+    """The types of nullable fields that are null."""
 
 
 VARIANTS = (
@@ -52,7 +51,7 @@ VARIANTS = (
 
 
 def build(cls: type, version: int, variant: Variant) -> Any:
-    """A value of a message, filled the variant's way in every field the version has."""
+    """A message with all fields of the version filled according to the variant."""
     return _Filler(version, variant).fill(cls, 0)
 
 
@@ -88,10 +87,10 @@ def messages() -> Iterator[tuple[Message, int]]:
 
 @cache
 def values(cls: type, version: int) -> st.SearchStrategy[Any]:
-    """Any value of a declared class that one version can carry."""
+    """Any value of a declared class that one version can encode."""
     return st.builds(
         cls,
-        **{f.name: _any(f, version) for f in schema_of(cls).fields if f.lives_in(version)},
+        **{f.name: _any(f, version) for f in schema_of(cls).fields if f.exists_in(version)},
     )
 
 
@@ -106,7 +105,7 @@ def limits(kind: str) -> tuple[int, int]:
 
 
 class _Filler:
-    """Walks a declaration and fills it; numbers its leaves, so that no two of them are alike."""
+    """Fills a declaration. Leaf values are numbered, so that all differ."""
 
     def __init__(self, version: int, variant: Variant) -> None:
         self.version = version
@@ -114,8 +113,8 @@ class _Filler:
         self.numbers = count(1)
 
     def fill(self, cls: type, depth: int) -> Any:
-        living = [f for f in schema_of(cls).fields if f.lives_in(self.version)]
-        return cls(**{f.name: self.value(f, depth) for f in living})
+        present = [f for f in schema_of(cls).fields if f.exists_in(self.version)]
+        return cls(**{f.name: self.value(f, depth) for f in present})
 
     def value(self, field: Field, depth: int) -> Any:
         if field.kind in self.variant.nulls and field.is_nullable(self.version):
@@ -144,7 +143,7 @@ class _Filler:
         low, high = limits(kind)
         if variant.number is not None:
             chosen = variant.number(low, high)
-        else:  # far from zero, so that every byte of a wide number has something to say
+        else:  # far from zero, so that all bytes of a wide number are used
             chosen = (high // 3 + number) % high if kind != "bool" else number % 2
         return {"bool": bool, "float64": float}.get(kind, int)(chosen)
 

@@ -1,4 +1,4 @@
-"""Batches: what is written is read again, here and by others, and what a broker changes in them."""
+"""Record batches: round trips, compatibility with other codecs, and changes by the broker."""
 
 from dataclasses import replace
 
@@ -23,8 +23,8 @@ from kohort.wire.batch import (
     assign_timestamp,
     decode,
     encode,
-    encode_moment,
     encode_retained,
+    encode_simple_batch,
     iter_records,
     peek,
     read_keys,
@@ -49,7 +49,7 @@ WHOLE_SECONDS = st.integers(0, 250_000_000).map(lambda seconds: 1000 * seconds)
 
 
 @given(new=new_batches())
-def test_a_batch_written_is_read_again(new: NewBatch) -> None:
+def test_batch_round_trip(new: NewBatch) -> None:
     data = encode(new)
 
     batch = decode(data)
@@ -75,7 +75,7 @@ def test_a_batch_written_is_read_again(new: NewBatch) -> None:
 
 
 @given(new=new_batches(codec=Codec.NONE))
-def test_bytes_are_those_of_kafka_python(new: NewBatch) -> None:
+def test_encoded_bytes_match_kafka_python(new: NewBatch) -> None:
     new = replace(
         new,
         base_offset=Offset(0),
@@ -88,7 +88,7 @@ def test_bytes_are_those_of_kafka_python(new: NewBatch) -> None:
 
 
 @given(new=new_batches(timestamps=WHOLE_SECONDS, codec=Codec.NONE))
-def test_bytes_are_those_of_kio(new: NewBatch) -> None:
+def test_encoded_bytes_match_kio(new: NewBatch) -> None:
     new = replace(new, log_append_time=None)
 
     assert encode(new) == encode_with_kio(new)
@@ -96,7 +96,7 @@ def test_bytes_are_those_of_kio(new: NewBatch) -> None:
 
 @every_codec
 @given(data=st.data())
-def test_kafka_python_reads_what_we_write(codec: Codec, data: st.DataObject) -> None:
+def test_kafka_python_decodes_our_bytes(codec: Codec, data: st.DataObject) -> None:
     new = replace(data.draw(new_batches(codec=codec)), is_control=False)
 
     theirs, records = decode_with_kafka_python(encode(new))
@@ -113,7 +113,7 @@ def test_kafka_python_reads_what_we_write(codec: Codec, data: st.DataObject) -> 
 
 
 @every_codec
-def test_we_read_what_kafka_python_writes(codec: Codec) -> None:
+def test_we_decode_bytes_of_kafka_python(codec: Codec) -> None:
     compressible = tuple(replace(record, value=b"v" * 500) for record in SAMPLE.records) * 30
     new = replace(SAMPLE, base_offset=Offset(0), codec=codec, records=compressible)
 
@@ -124,7 +124,7 @@ def test_we_read_what_kafka_python_writes(codec: Codec) -> None:
 
 
 @given(new=new_batches(timestamps=WHOLE_SECONDS, codec=Codec.NONE))
-def test_kio_reads_what_we_write(new: NewBatch) -> None:
+def test_kio_decodes_our_bytes(new: NewBatch) -> None:
     new = replace(new, log_append_time=None)
 
     theirs, records = decode_with_kio(encode(new))
@@ -134,7 +134,7 @@ def test_kio_reads_what_we_write(new: NewBatch) -> None:
     assert theirs.partition_leader_epoch == new.partition_leader_epoch
 
 
-def test_defaults_are_those_of_a_plain_producer() -> None:
+def test_batch_has_the_defaults_of_kafka() -> None:
     header = peek(encode(NewBatch(records=(NewRecord(key=None, value=b"v", timestamp=NOW),))))
 
     assert header.base_offset == 0
@@ -146,7 +146,7 @@ def test_defaults_are_those_of_a_plain_producer() -> None:
 
 
 @pytest.mark.parametrize("convert", [bytes, bytearray, memoryview])
-def test_any_kind_of_buffer_is_read_at_any_position(convert: type) -> None:
+def test_decode_any_buffer_type_at_any_position(convert: type) -> None:
     buffer = convert(b"before" + encode(SAMPLE) + b"after")
 
     batch = decode(buffer, 6)
@@ -159,7 +159,7 @@ def test_any_kind_of_buffer_is_read_at_any_position(convert: type) -> None:
 
 
 @given(new_batches())
-def test_keys_are_read_as_with_their_records(new: NewBatch) -> None:
+def test_read_keys_matches_decoded_records(new: NewBatch) -> None:
     data = b"before" + encode(replace(new, codec=Codec.NONE))
     header = peek(data, 6)
 
@@ -168,13 +168,13 @@ def test_keys_are_read_as_with_their_records(new: NewBatch) -> None:
     assert keys == [(record.key, record.offset) for record in iter_records(data, 6)]
 
 
-def test_a_header_is_peeked_without_its_records() -> None:
+def test_peek_needs_no_records() -> None:
     data = encode(SAMPLE)
 
     assert peek(data[:61]) == decode(data).header
 
 
-def test_batches_in_a_row_are_split_where_each_begins() -> None:
+def test_split_returns_each_batch_position() -> None:
     batches = [encode(replace(SAMPLE, base_offset=Offset(offset))) for offset in (0, 3, 6)]
     size = len(batches[0])
 
@@ -184,7 +184,7 @@ def test_batches_in_a_row_are_split_where_each_begins() -> None:
     assert list(split(b"")) == []
 
 
-def test_a_row_that_ends_within_a_batch_is_split_only_if_that_is_allowed() -> None:
+def test_split_accepts_a_truncated_batch_only_if_allowed() -> None:
     one = encode(SAMPLE)
 
     for held in range(1, len(one)):
@@ -196,7 +196,7 @@ def test_a_row_that_ends_within_a_batch_is_split_only_if_that_is_allowed() -> No
     assert list(split(one[:40], truncated_ok=True)) == []
 
 
-def test_an_old_format_is_named_even_where_it_is_cut_short() -> None:
+def test_old_magic_is_reported_even_if_truncated() -> None:
     old = bytearray(encode(SAMPLE))
     old[16] = 1
 
@@ -207,10 +207,10 @@ def test_an_old_format_is_named_even_where_it_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_the_old_formats_are_refused_by_name(magic: int) -> None:
+def test_old_magic_is_rejected(magic: int) -> None:
     old = bytearray(encode(SAMPLE))
     old[16] = magic
-    # Old messages may be shorter than a header of today.
+    # Old messages may be shorter than a header of magic 2.
     old[8:12] = (30).to_bytes(4)
 
     with pytest.raises(MalformedMessage, match=f"magic {magic} is not supported"):
@@ -218,9 +218,7 @@ def test_the_old_formats_are_refused_by_name(magic: int) -> None:
 
 
 @given(base_offset=st.integers(0, 2**62), epoch=st.integers(-1, 2**31 - 1))
-def test_a_broker_assigns_offset_and_epoch_without_touching_the_checksum(
-    base_offset: int, epoch: int
-) -> None:
+def test_assign_offset_keeps_the_checksum(base_offset: int, epoch: int) -> None:
     data = bytearray(b"before" + encode(SAMPLE))
 
     assign_offset(data, 6, base_offset=Offset(base_offset), partition_leader_epoch=epoch)
@@ -231,7 +229,7 @@ def test_a_broker_assigns_offset_and_epoch_without_touching_the_checksum(
 
 
 @every_codec
-def test_a_broker_puts_its_own_time_on_every_record(codec: Codec) -> None:
+def test_assign_timestamp_sets_log_append_time(codec: Codec) -> None:
     new = replace(SAMPLE, codec=codec)
     data = bytearray(b"before" + encode(new))
 
@@ -250,7 +248,7 @@ def test_a_broker_puts_its_own_time_on_every_record(codec: Codec) -> None:
     assert data == b"before" + encode(new)
 
 
-def test_a_batch_that_is_not_there_is_not_rewritten() -> None:
+def test_assign_to_a_truncated_batch_is_malformed() -> None:
     data = bytearray(encode(SAMPLE)[:-1])
 
     with pytest.raises(MalformedMessage):
@@ -264,7 +262,7 @@ def test_a_batch_that_is_not_there_is_not_rewritten() -> None:
 
 @every_codec
 @given(keep=st.sets(st.integers(0, 2)))
-def test_compaction_keeps_the_span_and_the_producer(codec: Codec, keep: set[int]) -> None:
+def test_encode_retained_keeps_offset_range_and_producer(codec: Codec, keep: set[int]) -> None:
     original = decode(encode(replace(SAMPLE, codec=codec)))
     kept = tuple(record for index, record in enumerate(original.records) if index in keep)
 
@@ -286,14 +284,14 @@ def test_compaction_keeps_the_span_and_the_producer(codec: Codec, keep: set[int]
         assert batch.header.max_timestamp == original.header.max_timestamp
 
 
-def test_compaction_that_keeps_everything_changes_nothing() -> None:
+def test_encode_retained_with_all_records_changes_nothing() -> None:
     for new in (SAMPLE, replace(SAMPLE, codec=Codec.ZSTD), replace(SAMPLE, is_transactional=True)):
         batch = decode(encode(new))
 
         assert encode_retained(batch.header, batch.records) == encode(new)
 
 
-def test_compaction_keeps_the_time_of_the_log_and_the_delete_horizon() -> None:
+def test_encode_retained_keeps_log_append_time_and_delete_horizon() -> None:
     stamped = decode(encode(replace(SAMPLE, log_append_time=Millis(NOW + 9))))
     header = replace(stamped.header, attributes=stamped.header.attributes | 0x40)
 
@@ -305,7 +303,7 @@ def test_compaction_keeps_the_time_of_the_log_and_the_delete_horizon() -> None:
     assert batch.header.max_timestamp == NOW + 9
 
 
-def test_records_come_one_by_one_and_faults_only_when_reached() -> None:
+def test_iter_records_decodes_lazily() -> None:
     data = encode(replace(SAMPLE, records=SAMPLE.records + SAMPLE.records[-1:]))
     data = data[:-1] + b"\x05"
 
@@ -330,7 +328,7 @@ def test_records_come_one_by_one_and_faults_only_when_reached() -> None:
         (replace(SAMPLE, log_append_time=Millis(2**63)), "header"),
     ],
 )
-def test_what_has_no_bytes_is_unencodable(new: NewBatch, field: str) -> None:
+def test_invalid_batch_field_is_unencodable(new: NewBatch, field: str) -> None:
     with pytest.raises(UnencodableMessage) as caught:
         encode(new)
 
@@ -344,7 +342,7 @@ def test_what_has_no_bytes_is_unencodable(new: NewBatch, field: str) -> None:
         {"headers": (Header(key="half a pair: \ud800", value=None),)},
     ],
 )
-def test_a_record_that_has_no_bytes_is_named(change: dict) -> None:
+def test_invalid_record_is_unencodable_with_its_index(change: dict) -> None:
     records = (*SAMPLE.records, replace(SAMPLE.records[0], **change))
 
     with pytest.raises(UnencodableMessage) as caught:
@@ -356,10 +354,10 @@ def test_a_record_that_has_no_bytes_is_named(change: dict) -> None:
 @given(
     st.lists(st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=200)), min_size=1)
 )
-def test_a_batch_of_one_moment_is_the_batch_that_encode_makes(
+def test_encode_simple_batch_matches_encode(
     pairs: list[tuple[bytes, bytes | None]],
 ) -> None:
     now = Millis(1_700_000_000_000)
     records = tuple(NewRecord(key=key, value=value, timestamp=now) for key, value in pairs)
 
-    assert encode_moment(pairs, now) == encode(NewBatch(records=records))
+    assert encode_simple_batch(pairs, now) == encode(NewBatch(records=records))

@@ -1,4 +1,4 @@
-"""Whatever happened to a batch on its way, the answer is MalformedMessage, with field and place."""
+"""Corrupt batches raise MalformedMessage with field and position."""
 
 import tracemalloc
 from dataclasses import replace
@@ -17,7 +17,7 @@ from tests.wire.batches import (
     decode_with_kafka_python,
     encode_body,
     expected_records,
-    reseal,
+    update_crc,
 )
 
 every_codec = pytest.mark.parametrize("codec", Codec, ids=lambda codec: codec.name)
@@ -36,13 +36,13 @@ def record(
     headers: bytes = b"\x00",
     length: int | None = None,
 ) -> bytes:
-    """The bytes of a record, each field ready-made and so possibly wrong."""
+    """The bytes of a record from encoded fields, which may be invalid."""
     content = attributes + timestamp_delta + offset_delta + key + value + headers
     return encode_varint(len(content) if length is None else length) + content
 
 
 @every_codec
-def test_a_batch_cut_short_anywhere_is_malformed(codec: Codec) -> None:
+def test_batch_truncated_at_any_byte_is_malformed(codec: Codec) -> None:
     data = encode(replace(SAMPLE, codec=codec))
 
     for size in range(len(data)):
@@ -54,7 +54,7 @@ def test_a_batch_cut_short_anywhere_is_malformed(codec: Codec) -> None:
 
 
 @every_codec
-def test_every_changed_byte_is_noticed_or_lies_outside_the_checksum(codec: Codec) -> None:
+def test_checksum_detects_every_changed_byte_it_covers(codec: Codec) -> None:
     data = encode(replace(SAMPLE, codec=codec))
     original = decode(data)
 
@@ -77,7 +77,7 @@ def test_every_changed_byte_is_noticed_or_lies_outside_the_checksum(codec: Codec
 
 
 @every_codec
-def test_damage_under_a_valid_checksum_raises_nothing_but_malformed(codec: Codec) -> None:
+def test_corruption_with_a_valid_checksum_raises_only_malformed(codec: Codec) -> None:
     data = encode(replace(SAMPLE, codec=codec))
 
     for position in range(21, len(data)):
@@ -85,19 +85,19 @@ def test_damage_under_a_valid_checksum_raises_nothing_but_malformed(codec: Codec
             damaged = bytearray(data)
             damaged[position] ^= flip
             try:
-                decode(reseal(damaged), max_bytes=10_000)
+                decode(update_crc(damaged), max_bytes=10_000)
             except MalformedMessage as error:
                 assert error.position <= len(data) or "decompressed" in error.message
 
 
 @given(changes=st.dictionaries(st.integers(61, 61 + 260), st.integers(0, 255), max_size=3))
-def test_damaged_records_that_we_accept_are_read_alike_by_kafka_python(
+def test_accepted_corrupt_records_match_kafka_python(
     changes: dict[int, int],
 ) -> None:
     damaged = bytearray(encode(SAMPLE))
     for position, value in changes.items():
         damaged[min(position, len(damaged) - 1)] = value
-    data = reseal(damaged)
+    data = update_crc(damaged)
 
     try:
         records = decode(data).records
@@ -106,12 +106,12 @@ def test_damaged_records_that_we_accept_are_read_alike_by_kafka_python(
     try:
         assert decode_with_kafka_python(data)[1] == records
     except CorruptRecordError:
-        # It takes the attributes for a varint; they are one byte, of which no bit is used.
+        # kafka-python reads the attributes as a varint; they are one unused byte.
         assert any(value >= 0x80 for value in changes.values())
 
 
 @given(body=st.binary(max_size=80), record_count=st.integers(-1, 12))
-def test_random_records_raise_nothing_but_malformed(body: bytes, record_count: int) -> None:
+def test_random_records_raise_only_malformed(body: bytes, record_count: int) -> None:
     try:
         assert len(decode(encode_body(body, record_count=record_count)).records) == record_count
     except MalformedMessage as error:
@@ -119,7 +119,7 @@ def test_random_records_raise_nothing_but_malformed(body: bytes, record_count: i
 
 
 @given(data=st.binary(max_size=120))
-def test_random_bytes_raise_nothing_but_malformed(data: bytes) -> None:
+def test_random_bytes_raise_only_malformed(data: bytes) -> None:
     for magic in (data, data[:16] + b"\x02" + data[17:]):
         for read in (decode, peek, verify_crc, lambda buf: list(split(buf, truncated_ok=True))):
             try:
@@ -181,7 +181,7 @@ def test_random_bytes_raise_nothing_but_malformed(data: bytes) -> None:
         ),
     ],
 )
-def test_a_fault_in_a_record_is_named_and_located(body: bytes, field: str, position: int) -> None:
+def test_record_error_has_field_and_position(body: bytes, field: str, position: int) -> None:
     good = record(offset_delta=b"\x02")
     index = body.startswith(record())
 
@@ -193,7 +193,7 @@ def test_a_fault_in_a_record_is_named_and_located(body: bytes, field: str, posit
         assert caught.value.position == 61 + position
 
 
-def test_the_bytes_of_a_good_record_are_good() -> None:
+def test_record_helper_builds_a_valid_record() -> None:
     batch = decode(encode_body(record(headers=b"\x02\x02h\x01"), record_count=1))
 
     assert batch.records[0].key == b"k"
@@ -206,21 +206,21 @@ def test_bytes_after_the_last_record_are_malformed(codec: Codec) -> None:
     data = bytearray(encode_body(compress(codec, record() + b"\x00"), record_count=1))
     data[22] |= codec
 
-    with pytest.raises(MalformedMessage, match="1 bytes follow the last record") as caught:
-        decode(reseal(data))
+    with pytest.raises(MalformedMessage, match="1 bytes after the last record") as caught:
+        decode(update_crc(data))
 
     assert caught.value.field == "records"
     assert caught.value.position == (61 if codec is Codec.NONE else 0) + len(record())
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_a_fault_in_decompressed_records_says_where_it_is(codec: Codec) -> None:
+def test_error_in_decompressed_records_has_its_position(codec: Codec) -> None:
     body = record() + record(key=b"\x03", offset_delta=b"\x02")
     data = bytearray(encode_body(compress(codec, body), record_count=2))
     data[22] |= codec
 
     with pytest.raises(MalformedMessage) as caught:
-        decode(reseal(data))
+        decode(update_crc(data))
 
     assert caught.value.message == "RecordBatch (decompressed)"
     assert caught.value.field == "records[1].key"
@@ -247,33 +247,31 @@ def test_a_fault_in_decompressed_records_says_where_it_is(codec: Codec) -> None:
         pytest.param(57, 4, 4, "record_count", id="one record too many"),
     ],
 )
-def test_a_fault_in_the_header_is_named_and_located(
-    at: int, size: int, value: int, field: str
-) -> None:
+def test_header_error_has_field_and_position(at: int, size: int, value: int, field: str) -> None:
     damaged = bytearray(encode(SAMPLE))
     damaged[at : at + size] = value.to_bytes(size, signed=True)
 
     with pytest.raises(MalformedMessage) as caught:
-        decode(reseal(damaged))
+        decode(update_crc(damaged))
 
     assert caught.value.field == field
     assert caught.value.position == (57 if field == "record_count" else at)
 
 
-def test_a_record_fewer_than_there_are_is_malformed() -> None:
+def test_too_small_record_count_is_malformed() -> None:
     damaged = bytearray(encode(SAMPLE))
     damaged[57:61] = (2).to_bytes(4)
 
-    with pytest.raises(MalformedMessage, match="bytes follow the last record"):
-        decode(reseal(damaged))
+    with pytest.raises(MalformedMessage, match="bytes after the last record"):
+        decode(update_crc(damaged))
 
 
 @every_codec
-def test_more_records_than_the_bytes_can_hold_are_refused_before_any_is_read(codec: Codec) -> None:
+def test_too_large_record_count_is_rejected_before_decoding(codec: Codec) -> None:
     many = 2**31 - 1
     data = bytearray(encode_body(compress(codec, record() * 50), record_count=many))
     data[22] |= codec
-    sealed = reseal(data)
+    sealed = update_crc(data)
     decode(encode(replace(SAMPLE, codec=codec)))
     tracemalloc.start()
 
@@ -286,13 +284,13 @@ def test_more_records_than_the_bytes_can_hold_are_refused_before_any_is_read(cod
     assert peak < 300_000
 
 
-def test_more_headers_than_a_record_can_hold_are_refused_before_any_is_read() -> None:
+def test_too_large_header_count_is_rejected_before_decoding() -> None:
     tiny_headers = bytes(1_000_000)
     claim = record(headers=encode_varint(400_000))
     data = encode_body(claim + tiny_headers, record_count=1)
     tracemalloc.start()
 
-    with pytest.raises(MalformedMessage, match="400000 headers in 0 bytes"):
+    with pytest.raises(MalformedMessage, match="400000 headers do not fit into 0 bytes"):
         decode(data)
 
     peak = tracemalloc.get_traced_memory()[1]
@@ -300,7 +298,7 @@ def test_more_headers_than_a_record_can_hold_are_refused_before_any_is_read() ->
     assert peak < 3 * len(data)
 
 
-def test_a_bad_checksum_is_named_and_can_be_ignored() -> None:
+def test_wrong_checksum_is_reported_unless_ignored() -> None:
     damaged = bytearray(encode(SAMPLE))
     damaged[17] ^= 1
 
@@ -312,12 +310,12 @@ def test_a_bad_checksum_is_named_and_can_be_ignored() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_a_bomb_in_a_batch_is_refused(codec: Codec) -> None:
+def test_decompression_bomb_in_a_batch_is_rejected(codec: Codec) -> None:
     records = (replace(SAMPLE.records[0], value=bytes(1_000_000)),)
     data = encode(replace(SAMPLE, records=records, codec=codec))
 
     assert decode(data, max_bytes=1_000_100).records[0].value == bytes(1_000_000)
-    with pytest.raises(MalformedMessage, match=f"{codec.name.lower()}: .*more than") as caught:
+    with pytest.raises(MalformedMessage, match=f"{codec.name.lower()}: .*exceeds") as caught:
         decode(data, max_bytes=1_000_000)
 
     assert caught.value.field == "records"
@@ -325,14 +323,14 @@ def test_a_bomb_in_a_batch_is_refused(codec: Codec) -> None:
 
 
 @given(delta=st.integers(-(2**63), 2**63 - 1))
-def test_any_time_that_can_be_written_can_be_read(delta: int) -> None:
+def test_timestamp_delta_round_trip(delta: int) -> None:
     data = encode_body(record(timestamp_delta=encode_varlong(delta)), record_count=1)
 
     assert decode(data).records[0].timestamp == peek(data).base_timestamp + delta
 
 
 @given(st.data())
-def test_keys_of_damaged_records_are_refused_or_lie_within_the_batch(
+def test_keys_of_corrupt_records_are_rejected_or_within_the_batch(
     data: st.DataObject,
 ) -> None:
     batch = bytearray(encode(replace(SAMPLE, codec=Codec.NONE)))

@@ -1,4 +1,4 @@
-"""CRC-32C comes from a package, of which no more is loaded than what computes it."""
+"""CRC-32C: only the compiled module of the crc32c package is loaded."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from kohort.wire.batch_header import checksum
 CHECK = "from kohort.wire.batch_header import checksum; import sys; print(checksum(b'123456789'))"
 
 
-def said_by(script: str, *, path: Path | None = None) -> list[str]:
+def run_script(script: str, *, path: Path | None = None) -> list[str]:
     found_first = {} if path is None else {"PYTHONPATH": str(path)}
     finished = subprocess.run(
         [sys.executable, "-c", script],
@@ -27,18 +27,18 @@ def said_by(script: str, *, path: Path | None = None) -> list[str]:
 
 
 @given(data=st.binary())
-def test_it_is_what_the_package_itself_computes(data: bytes) -> None:
+def test_checksum_matches_the_crc32c_package(data: bytes) -> None:
     assert checksum(data) == checksum(memoryview(data)) == crc32c.crc32c(data)
 
 
-def test_the_rest_of_the_package_is_not_loaded() -> None:
-    known, *modules = said_by(f"{CHECK}; print(*sys.modules)")
+def test_only_the_compiled_module_is_loaded() -> None:
+    known, *modules = run_script(f"{CHECK}; print(*sys.modules)")
 
     assert int(known) == 0xE3069283
     assert not {"crc32c", "argparse", "importlib.metadata"} & set(modules)
 
 
-def test_a_package_that_is_made_otherwise_is_asked_as_a_whole(tmp_path: Path) -> None:
+def test_package_without_compiled_module_is_imported(tmp_path: Path) -> None:
     (tmp_path / "crc32c.py").write_text("def crc32c(data, value=0):\n    return 7\n", "utf-8")
 
-    assert said_by(CHECK, path=tmp_path) == ["7"]
+    assert run_script(CHECK, path=tmp_path) == ["7"]

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`: bytes that Apache Kafka's own classes wrote, and our own."""
+"""Records of `__consumer_offsets`: Apache Kafka's test vectors, and round trips."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kohort.types import Generation, GroupId, MemberId, Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.consumer_offsets import (
-    KINDS,
+    RECORD_SCHEMAS,
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -26,24 +26,24 @@ from kohort.wire.consumer_offsets import (
     encode_key,
     encode_value,
 )
-from kohort.wire.embedded import encode_versioned
+from kohort.wire.consumer_protocol import encode_versioned
 from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from kohort.wire.schema import schema_of
-from tests.wire.recorded import Recorded, all_recorded, recorded
+from tests.wire.kafka_vectors import KafkaVector, all_vectors, vectors_of
 from tests.wire.strategies import VARIANTS, build, values
 
-KEYS = {kind.key.__name__: kind.key for kind in KINDS.values()}
-KEY_OF_VALUE = {kind.value.__name__: kind.key for kind in KINDS.values()}
-VALUES = {kind.value.__name__: kind.value for kind in KINDS.values()}
+KEYS = {kind.key.__name__: kind.key for kind in RECORD_SCHEMAS.values()}
+KEY_OF_VALUE = {kind.value.__name__: kind.key for kind in RECORD_SCHEMAS.values()}
+VALUES = {kind.value.__name__: kind.value for kind in RECORD_SCHEMAS.values()}
 
-# Kafka keeps the two oldest shapes of an offset commit in classes of their own.
+# Kafka has separate classes for the two oldest versions of an offset commit.
 KEYS_OF_KAFKA = KEYS | {"LegacyOffsetCommitKey": OffsetCommitKey}
 VALUES_OF_KAFKA = VALUES | {"LegacyOffsetCommitValue": OffsetCommitValue}
 
-RECORDED_KEYS = recorded(*KEYS_OF_KAFKA)
-RECORDED_VALUES = recorded(*VALUES_OF_KAFKA)
+RECORDED_KEYS = vectors_of(*KEYS_OF_KAFKA)
+RECORDED_VALUES = vectors_of(*VALUES_OF_KAFKA)
 
-every_kind = pytest.mark.parametrize("number", KINDS)
+every_record_type = pytest.mark.parametrize("number", RECORD_SCHEMAS)
 
 COMMIT_KEY = OffsetCommitKey(group=GroupId("g"), topic=Topic("t"), partition=Partition(3))
 COMMIT = OffsetCommitValue(
@@ -51,17 +51,17 @@ COMMIT = OffsetCommitValue(
 )
 
 
-def decode_recorded(name: str, data: bytes) -> Any:
+def decode_vector(name: str, data: bytes) -> Any:
     if name in KEYS_OF_KAFKA:
         return decode_key(data)
     return decode_value(KEY_OF_VALUE[VALUES_OF_KAFKA[name].__name__](), data)
 
 
-# Apache Kafka's bytes
+# Apache Kafka's test vectors
 
 
 @pytest.mark.parametrize("vector", RECORDED_KEYS, ids=str)
-def test_keys_are_those_of_apache_kafka(vector: Recorded) -> None:
+def test_keys_match_apache_kafka(vector: KafkaVector) -> None:
     key = vector.value(KEYS_OF_KAFKA[vector.name])
 
     assert decode_key(vector.data) == key
@@ -69,23 +69,23 @@ def test_keys_are_those_of_apache_kafka(vector: Recorded) -> None:
 
 
 @pytest.mark.parametrize("vector", RECORDED_VALUES, ids=str)
-def test_values_are_those_of_apache_kafka(vector: Recorded) -> None:
+def test_values_match_apache_kafka(vector: KafkaVector) -> None:
     value = vector.value(VALUES_OF_KAFKA[vector.name])
 
-    assert decode_recorded(vector.name, vector.data) == value
+    assert decode_vector(vector.name, vector.data) == value
     assert encode_value(value, vector.version) == vector.data
 
 
-def test_every_kind_and_version_has_bytes_of_apache_kafka() -> None:
+def test_every_record_type_and_version_has_a_kafka_vector() -> None:
     keys = {(KEYS_OF_KAFKA[each.name], each.version) for each in RECORDED_KEYS}
     values_seen = {(VALUES_OF_KAFKA[each.name], each.version) for each in RECORDED_VALUES}
 
-    assert keys == {(kind.key, number) for number, kind in KINDS.items()}
+    assert keys == {(kind.key, number) for number, kind in RECORD_SCHEMAS.items()}
     assert values_seen == {(v, n) for v in VALUES.values() for n in schema_of(v).versions}
-    assert len(RECORDED_KEYS) + len(RECORDED_VALUES) == len(all_recorded()) - 16
+    assert len(RECORDED_KEYS) + len(RECORDED_VALUES) == len(all_vectors()) - 16
 
 
-def test_a_member_that_is_not_classic_says_so_by_a_tag() -> None:
+def test_non_classic_member_has_a_null_tag() -> None:
     key = ConsumerGroupMemberMetadataKey()
     untagged = encode_value(ConsumerGroupMemberMetadataValue(), 0)
     tagged = encode_value(ConsumerGroupMemberMetadataValue(classic_member_metadata=None), 0)
@@ -95,7 +95,7 @@ def test_a_member_that_is_not_classic_says_so_by_a_tag() -> None:
     assert decode_value(key, untagged).classic_member_metadata == ClassicMemberMetadata()
 
 
-def test_assignment_epochs_are_empty_unless_a_tag_says_otherwise() -> None:
+def test_assignment_epochs_without_a_tag_are_empty() -> None:
     def written(*parts: CurrentTopicPartitions) -> bytes:
         return encode_value(ConsumerGroupCurrentMemberAssignmentValue(assigned_partitions=parts), 0)
 
@@ -107,13 +107,13 @@ def test_assignment_epochs_are_empty_unless_a_tag_says_otherwise() -> None:
     assert written(plain)[:-3] == written(null)[:-6]
 
 
-# Our own
+# Round trips and errors
 
 
-@every_kind
+@every_record_type
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_chosen_keys_and_values_are_read_back(number: int, variant: Any) -> None:
-    kind = KINDS[number]
+def test_sample_keys_and_values_round_trip(number: int, variant: Any) -> None:
+    kind = RECORD_SCHEMAS[number]
     key = build(kind.key, number, variant)
 
     assert decode_key(encode_versioned(key, number)) == key
@@ -122,10 +122,10 @@ def test_chosen_keys_and_values_are_read_back(number: int, variant: Any) -> None
         assert decode_value(key, encode_value(value, version)) == value
 
 
-@every_kind
+@every_record_type
 @given(data=st.data())
-def test_random_keys_and_values_are_read_back(number: int, data: st.DataObject) -> None:
-    kind = KINDS[number]
+def test_random_keys_and_values_round_trip(number: int, data: st.DataObject) -> None:
+    kind = RECORD_SCHEMAS[number]
     key = data.draw(values(kind.key, number), label="key")
     version = data.draw(st.sampled_from(schema_of(kind.value).versions), label="version")
     value = data.draw(values(kind.value, version), label="value")
@@ -134,29 +134,29 @@ def test_random_keys_and_values_are_read_back(number: int, data: st.DataObject) 
     assert decode_value(key, encode_value(value, version)) == value
 
 
-def test_the_kinds_are_those_of_classic_and_consumer_groups() -> None:
-    assert sorted(KINDS) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 16]
+def test_record_types_of_classic_and_consumer_groups_are_supported() -> None:
+    assert sorted(RECORD_SCHEMAS) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 16]
 
 
-def test_an_offset_commit_is_written_under_its_newest_number() -> None:
+def test_offset_commit_key_is_encoded_with_its_newest_type() -> None:
     assert encode_key(COMMIT_KEY)[:2] == b"\x00\x01"
     assert encode_key(GroupMetadataKey(group=GroupId("g"))) == b"\x00\x02\x00\x01g"
     assert decode_key(b"\x00\x00" + encode_key(COMMIT_KEY)[2:]) == COMMIT_KEY
 
 
-@every_kind
-def test_a_value_that_is_absent_is_a_tombstone(number: int) -> None:
-    assert decode_value(KINDS[number].key(), None) is None
+@every_record_type
+def test_null_value_is_a_tombstone(number: int) -> None:
+    assert decode_value(RECORD_SCHEMAS[number].key(), None) is None
 
 
 @pytest.mark.parametrize("number", [9, 10, 11, 15, 17, 23, 32_767])
-def test_a_key_of_another_kind_is_unsupported(number: int) -> None:
-    with pytest.raises(UnsupportedVersion) as refused:
+def test_unknown_record_type_is_unsupported(number: int) -> None:
+    with pytest.raises(UnsupportedVersion) as error:
         decode_key(number.to_bytes(2, "big") + b"\x00\x01g")
-    assert (refused.value.api_key, refused.value.version) == (None, number)
+    assert (error.value.api_key, error.value.version) == (None, number)
 
 
-def test_a_value_of_a_version_to_come_is_unsupported() -> None:
+def test_future_value_version_is_unsupported() -> None:
     with pytest.raises(UnsupportedVersion, match="OffsetCommitValue: version 5"):
         decode_value(COMMIT_KEY, b"\x00\x05" + bytes(40))
     with pytest.raises(UnsupportedVersion, match="ConsumerGroupMetadataValue: version 1"):
@@ -164,7 +164,7 @@ def test_a_value_of_a_version_to_come_is_unsupported() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff", b"\x80\x00\x00\x01g"])
-def test_a_record_without_a_number_is_malformed(data: bytes) -> None:
+def test_record_without_a_version_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedMessage, match="record key: version at byte 0"):
         decode_key(data)
     with pytest.raises(MalformedMessage, match="GroupMetadataValue: version at byte 0"):
@@ -172,21 +172,21 @@ def test_a_record_without_a_number_is_malformed(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("vector", RECORDED_KEYS + RECORDED_VALUES, ids=str)
-def test_a_record_cut_at_any_byte_is_malformed(vector: Recorded) -> None:
+def test_record_truncated_at_any_byte_is_malformed(vector: KafkaVector) -> None:
     for length in range(len(vector.data)):
-        with pytest.raises(MalformedMessage) as refused:
-            decode_recorded(vector.name, vector.data[:length])
-        assert 0 <= refused.value.position <= length
+        with pytest.raises(MalformedMessage) as error:
+            decode_vector(vector.name, vector.data[:length])
+        assert 0 <= error.value.position <= length
 
 
-def test_bytes_behind_a_record_are_malformed() -> None:
+def test_bytes_after_a_record_are_malformed() -> None:
     with pytest.raises(MalformedMessage):
         decode_key(encode_key(COMMIT_KEY) + b"x")
     with pytest.raises(MalformedMessage):
         decode_value(COMMIT_KEY, encode_value(COMMIT, 4) + b"x")
 
 
-def test_an_older_version_drops_what_it_may_and_refuses_what_it_may_not() -> None:
+def test_older_version_drops_only_ignorable_fields() -> None:
     older = decode_value(COMMIT_KEY, encode_value(COMMIT, 0))
     orphan = GroupMetadataValue(leader=MemberId("m"), current_state_timestamp=Millis(8))
 
@@ -198,7 +198,7 @@ def test_an_older_version_drops_what_it_may_and_refuses_what_it_may_not() -> Non
         encode_value(replace(orphan, generation=Generation(2**31)), 3)
 
 
-def test_a_metadata_hash_travels_only_when_there_is_one() -> None:
+def test_zero_metadata_hash_is_not_encoded() -> None:
     key = ConsumerGroupMetadataKey(group_id=GroupId("g"))
     value = ConsumerGroupMetadataValue(epoch=1, metadata_hash=-1)
 

@@ -1,4 +1,4 @@
-"""Frames come out of a stream whole, however the network cuts it."""
+"""The frame reader returns whole frames from any split of the stream."""
 
 import time
 import tracemalloc
@@ -14,28 +14,26 @@ from kohort.wire.frame import FRAME_BYTES_MAX, FrameReader, frame
 PAYLOADS = st.lists(st.binary(min_size=4, max_size=40), max_size=8)
 
 
-def cut(stream: bytes, at: list[int]) -> list[bytes]:
+def split_stream(stream: bytes, at: list[int]) -> list[bytes]:
     places = [0, *sorted(place % (len(stream) + 1) for place in at), len(stream)]
     return [stream[start:end] for start, end in pairwise(places)]
 
 
-def feed_all(reader: FrameReader, pieces: list[bytes]) -> list[bytes]:
-    return [payload for piece in pieces for payload in reader.feed(piece)]
+def feed_all(reader: FrameReader, chunks: list[bytes]) -> list[bytes]:
+    return [payload for piece in chunks for payload in reader.feed(piece)]
 
 
 @given(payloads=PAYLOADS, at=st.lists(st.integers(0, 400), max_size=12))
-def test_frames_come_out_whole_however_the_stream_is_cut(
-    payloads: list[bytes], at: list[int]
-) -> None:
+def test_frames_are_independent_of_the_stream_chunks(payloads: list[bytes], at: list[int]) -> None:
     stream = b"".join(map(frame, payloads))
     reader = FrameReader()
 
-    assert feed_all(reader, cut(stream, at)) == payloads
+    assert feed_all(reader, split_stream(stream, at)) == payloads
     assert reader.buffered == 0
 
 
 @given(payloads=PAYLOADS)
-def test_frames_fed_byte_by_byte_come_out_whole(payloads: list[bytes]) -> None:
+def test_frames_fed_byte_by_byte(payloads: list[bytes]) -> None:
     stream = b"".join(map(frame, payloads))
     reader = FrameReader()
 
@@ -43,9 +41,7 @@ def test_frames_fed_byte_by_byte_come_out_whole(payloads: list[bytes]) -> None:
 
 
 @given(payloads=PAYLOADS, rest=st.binary(min_size=4, max_size=20), held=st.integers(0, 23))
-def test_what_is_unfinished_is_counted_and_kept(
-    payloads: list[bytes], rest: bytes, held: int
-) -> None:
+def test_incomplete_frame_is_buffered(payloads: list[bytes], rest: bytes, held: int) -> None:
     unfinished = frame(rest)
     held = min(held, len(unfinished) - 1)
     reader = FrameReader()
@@ -55,7 +51,7 @@ def test_what_is_unfinished_is_counted_and_kept(
     assert reader.feed(unfinished[held:]) == [rest]
 
 
-def test_nothing_fed_gives_nothing() -> None:
+def test_empty_feed_returns_nothing() -> None:
     reader = FrameReader()
 
     assert reader.feed(b"") == []
@@ -66,7 +62,7 @@ def test_nothing_fed_gives_nothing() -> None:
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 3, 101, 2**31 - 1])
 @pytest.mark.parametrize("split_at", [0, 1, 3, 4])
-def test_a_bad_length_is_refused_before_its_body_comes(length: int, split_at: int) -> None:
+def test_invalid_length_is_rejected_immediately(length: int, split_at: int) -> None:
     reader = FrameReader(max_bytes=100)
     reader.feed(frame(b"good"))
     bad = length.to_bytes(4, signed=True)
@@ -79,14 +75,14 @@ def test_a_bad_length_is_refused_before_its_body_comes(length: int, split_at: in
     assert str(length) in caught.value.reason
 
 
-def test_a_frame_of_exactly_the_largest_size_passes() -> None:
+def test_frame_of_the_maximum_size_is_accepted() -> None:
     assert FrameReader(max_bytes=100).feed(frame(bytes(100))) == [bytes(100)]
 
     with pytest.raises(MalformedMessage):
         FrameReader(max_bytes=100).feed(frame(bytes(101)))
 
 
-def test_the_position_counts_from_the_start_of_the_stream() -> None:
+def test_error_position_counts_from_the_start_of_the_stream() -> None:
     reader = FrameReader()
     feed_all(reader, [frame(b"first"), frame(b"second")[:7], frame(b"second")[7:]])
 
@@ -97,7 +93,7 @@ def test_the_position_counts_from_the_start_of_the_stream() -> None:
 
 
 @pytest.mark.parametrize("more", [b"", b"x", frame(b"good")])
-def test_after_an_error_nothing_more_is_taken(more: bytes) -> None:
+def test_feed_after_an_error_raises_again(more: bytes) -> None:
     reader = FrameReader()
     with pytest.raises(MalformedMessage):
         reader.feed(b"\x00\x00\x00\x00")
@@ -109,7 +105,7 @@ def test_after_an_error_nothing_more_is_taken(more: bytes) -> None:
     assert reader.buffered == 0
 
 
-def test_a_large_length_reserves_nothing_until_its_bytes_come() -> None:
+def test_large_length_allocates_nothing_in_advance() -> None:
     reader = FrameReader()
     tracemalloc.start()
 
@@ -120,20 +116,20 @@ def test_a_large_length_reserves_nothing_until_its_bytes_come() -> None:
     assert peak < 10_000
 
 
-def test_a_large_frame_in_many_pieces_is_not_copied_for_each() -> None:
+def test_large_frame_in_many_chunks_takes_linear_time() -> None:
     stream = frame(bytes(16 * 1024 * 1024))
-    pieces = [stream[i : i + 512] for i in range(0, len(stream), 512)]
+    chunks = [stream[i : i + 512] for i in range(0, len(stream), 512)]
     started = time.process_time()
 
-    frames = feed_all(FrameReader(), pieces)
+    frames = feed_all(FrameReader(), chunks)
 
-    # About 0.03 s; copying what is held for every piece would be 270 GB, and half a minute.
+    # About 0.03 s. Copying the buffer for every chunk would copy 270 GB and take half a minute.
     assert time.process_time() - started < 3
     assert frames == [stream[4:]]
 
 
 @given(parts=st.lists(st.binary(max_size=10), max_size=5))
-def test_a_frame_is_its_parts_after_their_length(parts: list[bytes]) -> None:
+def test_frame_joins_length_and_parts(parts: list[bytes]) -> None:
     payload = b"".join(parts)
 
     assert frame(*parts) == len(payload).to_bytes(4) + payload

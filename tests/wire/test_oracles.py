@@ -1,4 +1,4 @@
-"""Our bytes are the bytes of kio and of kafka-python, for every message and version they know."""
+"""Encoded bytes equal those of kio and kafka-python, for every message and version they have."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kohort.wire.compiler import decode, encode
-from kohort.wire.embedded import Assignment, Subscription
+from kohort.wire.consumer_protocol import Assignment, Subscription
 from kohort.wire.header import RequestHeader, ResponseHeader
+from kohort.wire.message_codec import decode, encode
 from kohort.wire.schema import schema_of
 from tests.wire.oracles import ORACLES, Oracle
 from tests.wire.strategies import MESSAGES, VARIANTS, Message, build, values
@@ -19,7 +19,7 @@ every_message = pytest.mark.parametrize("message", MESSAGES, ids=str)
 
 UNKNOWN = {
     "kio": set(),
-    "kafka-python": {  # it has nothing of the protocol of KIP-848 yet
+    "kafka-python": {  # it does not support KIP-848 yet
         (name, version)
         for name in (
             "ConsumerGroupHeartbeatRequest",
@@ -30,19 +30,19 @@ UNKNOWN = {
         for version in (0, 1)
     },
 }
-"""The messages of ours that an oracle cannot judge."""
+"""The messages that an oracle does not have."""
 
 UNKNOWN_WITHOUT_KEY = {
     "kio": {("RequestHeader", 0)},
     "kafka-python": {("RequestHeader", 0)},
 }
-"""Of headers and embedded data: no API that is still spoken uses the oldest request header."""
+"""Headers and embedded data. No supported API uses the oldest request header."""
 
 WITHOUT_KEY = (RequestHeader, ResponseHeader, Subscription, Assignment)
 
 
-def chosen(cls: type, version: int) -> Iterator[tuple[str, Any]]:
-    """A value for every variant, and the one that leaves every field as it is."""
+def sample_values(cls: type, version: int) -> Iterator[tuple[str, Any]]:
+    """A value for every variant, and one with all defaults."""
     yield "default", cls()
     for variant in VARIANTS:
         yield variant.name, build(cls, version, variant)
@@ -58,7 +58,7 @@ def unknown(oracle: Oracle, cls: type) -> set[tuple[str, int]]:
 
 
 def assert_same_bytes(oracle: Oracle, value: Any, version: int, variant: str) -> None:
-    value = oracle.tame(value, version)
+    value = oracle.clamp(value, version)
     what = f"{type(value).__name__} v{version}, {variant}"
 
     theirs = oracle.encode(value, version)
@@ -68,7 +68,7 @@ def assert_same_bytes(oracle: Oracle, value: Any, version: int, variant: str) ->
 
 
 @every_oracle
-def test_no_message_escapes_comparison_unless_it_is_listed(oracle: Oracle) -> None:
+def test_messages_without_an_oracle_are_listed(oracle: Oracle) -> None:
     assert set().union(*(unknown(oracle, m.cls) for m in MESSAGES)) == UNKNOWN[repr(oracle)]
     assert (
         set().union(*(unknown(oracle, cls) for cls in WITHOUT_KEY))
@@ -76,31 +76,31 @@ def test_no_message_escapes_comparison_unless_it_is_listed(oracle: Oracle) -> No
     )
 
 
-def test_every_message_of_every_version_is_counted() -> None:
+def test_number_of_messages_and_versions() -> None:
     assert len(MESSAGES) == 2 * 35
     assert sum(len(message.versions) for message in MESSAGES) == 404
 
 
 @every_oracle
 @every_message
-def test_chosen_values_have_the_same_bytes(message: Message, oracle: Oracle) -> None:
+def test_sample_values_match_the_oracles(message: Message, oracle: Oracle) -> None:
     for version in known_versions(oracle, message.cls):
-        for name, value in chosen(message.cls, version):
+        for name, value in sample_values(message.cls, version):
             assert_same_bytes(oracle, value, version, name)
 
 
 @every_oracle
 @pytest.mark.parametrize("cls", WITHOUT_KEY)
-def test_chosen_headers_and_embedded_data_have_the_same_bytes(cls: type, oracle: Oracle) -> None:
+def test_sample_headers_and_embedded_data_match_the_oracles(cls: type, oracle: Oracle) -> None:
     for version in known_versions(oracle, cls):
-        for name, value in chosen(cls, version):
+        for name, value in sample_values(cls, version):
             assert_same_bytes(oracle, value, version, name)
 
 
 @every_message
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_random_values_have_the_same_bytes(message: Message, data: st.DataObject) -> None:
+def test_random_values_match_the_oracles(message: Message, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(message.versions), label="version")
     value = data.draw(values(message.cls, version), label="value")
 
@@ -111,9 +111,7 @@ def test_random_values_have_the_same_bytes(message: Message, data: st.DataObject
 
 @pytest.mark.parametrize("cls", WITHOUT_KEY)
 @given(data=st.data())
-def test_random_headers_and_embedded_data_have_the_same_bytes(
-    cls: type, data: st.DataObject
-) -> None:
+def test_random_headers_and_embedded_data_match_the_oracles(cls: type, data: st.DataObject) -> None:
     oracle = data.draw(st.sampled_from(ORACLES), label="oracle")
     version = data.draw(st.sampled_from(known_versions(oracle, cls)), label="version")
     value = data.draw(values(cls, version), label="value")

@@ -1,4 +1,4 @@
-"""The protocol's page is what the code says, and every API says enough for it."""
+"""The protocol page is up to date, and the docstring of every API has the required parts."""
 
 import re
 import subprocess
@@ -10,10 +10,10 @@ import pytest
 
 from kohort.wire import api
 from kohort.wire.api import Api, all_apis
-from kohort.wire.docs import protocol_markdown
 from tests.tidy.repository import read
+from tools.docgen.protocol_page import protocol_markdown
 
-REFRESH = "python -m kohort.wire.docs > docs/protocol.md"
+REFRESH = "python -m tools.docgen.protocol_page > docs/reference/protocol.md"
 
 every_api = pytest.mark.parametrize("each", all_apis(), ids=lambda each: each.name)
 
@@ -24,27 +24,27 @@ def docstring_of(each: Api) -> str:
 
 
 def notes_of(each: Api) -> list[tuple[range, str]]:
-    """The version notes: which versions a note is about, and what it says."""
+    """The version notes: the versions and the text of each note."""
     lines = docstring_of(each).partition("\nVersion notes:\n")[2]
     notes = re.findall(r"^ (\d+)(?:-(\d+))? +(\S.*(?:\n {3,}.*)*)$", lines, re.MULTILINE)
     return [(range(int(first), int(last or first) + 1), text) for first, last, text in notes]
 
 
-def test_the_page_is_what_the_code_says() -> None:
-    is_fresh = read("docs/protocol.md") == protocol_markdown()
+def test_page_is_up_to_date() -> None:
+    is_fresh = read("docs/reference/protocol.md") == protocol_markdown()
 
-    assert is_fresh, f"docs/protocol.md is out of date; refresh it with: {REFRESH}"
+    assert is_fresh, f"docs/reference/protocol.md is out of date; refresh it with: {REFRESH}"
 
 
-def test_the_module_prints_the_page_when_it_is_run() -> None:
-    command = [sys.executable, "-m", "kohort.wire.docs"]
+def test_module_prints_the_page() -> None:
+    command = [sys.executable, "-m", "tools.docgen.protocol_page"]
 
     printed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
 
     assert printed == protocol_markdown()
 
 
-def test_the_page_has_a_row_and_a_chapter_for_every_api() -> None:
+def test_page_has_a_row_and_a_section_for_every_api() -> None:
     page = protocol_markdown()
 
     assert [int(key) for key in re.findall(r"^\| (\d+) \| \[\w+\]", page, re.MULTILINE)] == list(
@@ -56,7 +56,7 @@ def test_the_page_has_a_row_and_a_chapter_for_every_api() -> None:
 
 
 @every_api
-def test_an_api_opens_by_saying_what_it_is_for(each: Api) -> None:
+def test_docstring_starts_with_name_and_key(each: Api) -> None:
     title = docstring_of(each).partition("\n")[0]
 
     assert title.startswith(f"{each.name}, API key {each.key}: ")
@@ -64,7 +64,7 @@ def test_an_api_opens_by_saying_what_it_is_for(each: Api) -> None:
 
 
 @every_api
-def test_version_notes_are_in_order_and_about_versions_that_exist(each: Api) -> None:
+def test_version_notes_are_in_order_and_within_the_versions(each: Api) -> None:
     spans = [span for span, _ in notes_of(each)]
 
     assert spans
@@ -73,21 +73,21 @@ def test_version_notes_are_in_order_and_about_versions_that_exist(each: Api) -> 
 
 
 @every_api
-def test_every_version_after_the_first_says_what_it_changed(each: Api) -> None:
+def test_every_version_after_the_first_has_a_note(each: Api) -> None:
     noted = {version for span, _ in notes_of(each) for version in span}
 
     assert [version for version in each.versions[1:] if version not in noted] == []
 
 
 @every_api
-def test_versions_below_the_first_are_said_to_be_gone(each: Api) -> None:
-    gone = [span for span, text in notes_of(each) if text.startswith("gone since")]
+def test_versions_below_the_first_are_noted_as_removed(each: Api) -> None:
+    removed = [span for span, text in notes_of(each) if text.startswith("removed in")]
 
-    assert gone == ([range(each.versions[0])] if each.versions[0] else [])
+    assert removed == ([range(each.versions[0])] if each.versions[0] else [])
 
 
 @every_api
-def test_an_api_notes_since_when_it_is_flexible(each: Api) -> None:
+def test_first_flexible_version_is_noted(each: Api) -> None:
     noted = [span[0] for span, text in notes_of(each) if text.startswith("flexible")]
     only = [span[0] for span, text in notes_of(each) if "; flexible" in text]
 

@@ -1,4 +1,4 @@
-"""Every declaration agrees with itself: annotations, wire types, versions, nulls and tags."""
+"""Declarations are consistent: annotations, wire types, versions, nulls and tags."""
 
 import types
 import typing
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.types import ZERO_UUID
-from kohort.wire import api, consumer_offsets, embedded, header
+from kohort.wire import api, consumer_offsets, consumer_protocol, header
 from kohort.wire.api import FILES, KEYS, all_apis, find_api
 from kohort.wire.schema import (
     Field,
@@ -29,15 +29,17 @@ from kohort.wire.schema import (
 )
 
 PYTHON_TYPES = {"string": str, "bytes": bytes, "uuid": bytes, "bool": bool, "float64": float}
-"""Python's type for a wire type; all others are integers."""
+"""The Python type of a wire type; all others are int."""
 
 
 def find_declared() -> dict[type, range]:
     """Every declared class, nested ones too, with the versions of its message."""
     roots = [cls for each in all_apis() for cls in (each.request, each.response)]
     roots += [header.RequestHeader, header.ResponseHeader]
-    roots += [embedded.Subscription, embedded.Assignment]
-    roots += [cls for kind in consumer_offsets.KINDS.values() for cls in (kind.key, kind.value)]
+    roots += [consumer_protocol.Subscription, consumer_protocol.Assignment]
+    roots += [
+        cls for kind in consumer_offsets.RECORD_SCHEMAS.values() for cls in (kind.key, kind.value)
+    ]
     found: dict[type, range] = {}
     for root in roots:
         add_with_nested(root, schema_of(root).versions, found)
@@ -60,14 +62,14 @@ every_class = pytest.mark.parametrize(
 
 
 def resolve(annotation: Any) -> Any:
-    """What a NewType is made of, and of NewTypes of NewTypes as well."""
+    """The supertype of a NewType, also of nested ones."""
     while hasattr(annotation, "__supertype__"):
         annotation = annotation.__supertype__
     return annotation
 
 
 def expected_type(field: Field) -> Any:
-    """The annotation without its null: the element type for an array, the class for a struct."""
+    """The annotation without None: the element type for an array, the class for a struct."""
     of = field.element if field.kind == "array" else field
     assert of is not None
     if of.kind == "struct":
@@ -84,7 +86,7 @@ def split_null(annotation: Any) -> tuple[Any, bool]:
 
 
 @every_class
-def test_annotations_say_what_travels(cls: type) -> None:
+def test_annotations_match_the_wire_types(cls: type) -> None:
     hints = typing.get_type_hints(cls)
 
     for field in schema_of(cls).fields:
@@ -98,7 +100,7 @@ def test_annotations_say_what_travels(cls: type) -> None:
 
 
 @every_class
-def test_a_default_is_a_value_of_its_field(cls: type) -> None:
+def test_defaults_are_valid_values(cls: type) -> None:
     for field in schema_of(cls).fields:
         if field.default is None:
             assert field.nullable_since is not None, field.name
@@ -114,14 +116,14 @@ def test_a_default_is_a_value_of_its_field(cls: type) -> None:
 
 
 @every_class
-def test_tags_count_from_zero_and_none_is_used_twice(cls: type) -> None:
+def test_tags_are_unique_and_start_at_zero(cls: type) -> None:
     tags = [field.tag for field in schema_of(cls).fields if field.tag is not None]
 
     assert sorted(tags) == list(range(len(tags)))
 
 
 @pytest.mark.parametrize("api_key", KEYS)
-def test_tagged_fields_begin_where_a_message_is_flexible(api_key: int) -> None:
+def test_tagged_fields_need_a_flexible_version(api_key: int) -> None:
     each = get_api(api_key)
     for root in (each.request, each.response):
         flexible_since = schema_of(root).flexible_since
@@ -133,11 +135,11 @@ def test_tagged_fields_begin_where_a_message_is_flexible(api_key: int) -> None:
 
 
 @every_class
-def test_every_field_lives_in_some_version_of_its_message(cls: type) -> None:
+def test_every_field_exists_in_some_version(cls: type) -> None:
     versions = VERSIONS[cls]
 
     for field in schema_of(cls).fields:
-        assert any(field.lives_in(version) for version in versions), field.name
+        assert any(field.exists_in(version) for version in versions), field.name
         assert 0 <= field.since <= versions[-1], field.name
         assert field.until is None or field.since <= field.until < versions[-1], field.name
         assert field.nullable_since is None or field.nullable_since <= versions[-1], field.name
@@ -155,20 +157,20 @@ def get_api(key: int) -> api.Api:
     return found
 
 
-def test_the_table_of_files_is_the_folder_list() -> None:
+def test_file_list_matches_the_directory() -> None:
     folder = Path(api.__file__).parent
 
     assert sorted(path.stem for path in folder.glob("k*.py")) == list(FILES)
 
 
-def test_keys_ascend_and_are_those_of_the_files() -> None:
+def test_keys_are_sorted_and_match_the_files() -> None:
     assert list(KEYS) == sorted(set(KEYS))
     assert [f"k{key:02}" for key in KEYS] == [file[:3] for file in FILES]
     assert len(KEYS) == 35
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_request_and_response_share_key_and_versions(key: int) -> None:
+def test_request_and_response_have_the_same_key_and_versions(key: int) -> None:
     each = get_api(key)
     request, response = schema_of(each.request), schema_of(each.response)
 
@@ -179,12 +181,12 @@ def test_request_and_response_share_key_and_versions(key: int) -> None:
     assert each.response.__name__ == f"{each.name}Response"
 
 
-def test_a_key_that_is_not_spoken_has_no_api() -> None:
+def test_unknown_key_has_no_api() -> None:
     assert find_api(4) is None
     assert find_api(-1) is None
 
 
-def test_a_declaration_remembers_how_each_field_travels() -> None:
+def test_schema_has_the_declared_field_properties() -> None:
     @part
     class Item:
         id: bytes = uuid()
@@ -207,11 +209,11 @@ def test_a_declaration_remembers_how_each_field_travels() -> None:
     assert number == Field(kind="int32", since=2, default=-1, ignorable=True, name="number")
     assert items.element == Field(kind="struct", struct=Item)
     assert [items.is_nullable(version) for version in (1, 2, 3)] == [False, False, True]
-    assert [names.lives_in(version) for version in (1, 2, 3)] == [True, True, False]
+    assert [names.exists_in(version) for version in (1, 2, 3)] == [True, True, False]
     assert [schema_of(Sample).is_flexible(version) for version in (1, 2, 3)] == [False, True, True]
 
 
-def test_a_field_defaults_to_the_nothing_of_its_type() -> None:
+def test_field_without_a_value_has_its_default() -> None:
     @part
     class Inner:
         number: int = int32()

@@ -1,5 +1,4 @@
-"""Asks any Kafka about its groups and topics, and changes them where an operator wishes it.
+"""Admin client for any Kafka cluster: reads and changes groups, topics and offsets.
 
-It is an ordinary client: what it knows of a node it knows from answers and from topics. It prints
-nothing and draws nothing; the command line and the console do.
+It uses only the public protocol and topics. It prints nothing; the CLI and the console do.
 """

@@ -1,4 +1,4 @@
-"""What may go wrong when a cluster is asked or changed: each error is one sentence for people."""
+"""Errors of admin calls. `str` of each is one sentence for the user."""
 
 from typing import Final
 
@@ -6,31 +6,31 @@ from kohort.types import ErrorCode
 
 
 class AdminError(Exception):
-    """Something that whoever asked should read; `str` of it is one sentence."""
+    """Base class of all errors of this package."""
 
 
-class WrongWish(AdminError):
-    """What was asked for makes no sense, whatever the cluster says to it."""
+class InvalidRequest(AdminError):
+    """The arguments are invalid, whatever the state of the cluster."""
 
 
 class ClusterUnreachable(AdminError):
-    """No broker could be reached, or none answered in time."""
+    """No broker could be reached, or none responded in time."""
 
 
 class UnsupportedCluster(AdminError):
-    """A broker does not speak what is needed."""
+    """A broker does not support a required API or version."""
 
 
 class NoSuchGroup(AdminError):
-    """There is no group of that name."""
+    """The group does not exist."""
 
 
 class NoSuchTopic(AdminError):
-    """There is no topic of that name, or it has no such partition."""
+    """The topic or the partition does not exist."""
 
 
 class NoLeader(AdminError):
-    """No broker leads the partition now, so nobody can be asked about it."""
+    """The partition has no leader now."""
 
 
 class NoSuchMember(AdminError):
@@ -38,62 +38,68 @@ class NoSuchMember(AdminError):
 
 
 class GroupNotEmpty(AdminError):
-    """The group has members, and what was asked for needs it to have none."""
+    """The operation requires a group without members."""
 
 
 class TopicInUse(AdminError):
-    """A member of the group reads the topic."""
+    """A member of the group subscribes to the topic."""
 
 
 class TopicExists(AdminError):
-    """There is a topic of that name already."""
+    """The topic exists already."""
 
 
 class NotAllowed(AdminError):
-    """The cluster knows who asks, and refuses it."""
+    """The cluster denies the operation: authorization or policy."""
 
 
 class NoHistory(AdminError):
-    """The cluster keeps no record of what happened to its groups."""
+    """The cluster has no events of its groups."""
 
 
-class Refused(AdminError):
-    """Any other refusal; names the error as Kafka does."""
+class BrokerError(AdminError):
+    """Any other error code, with Kafka's name of it."""
 
 
-_KINDS: Final[dict[int, tuple[type[AdminError], str]]] = {
-    ErrorCode.GROUP_ID_NOT_FOUND: (NoSuchGroup, "there is no such group"),
+_BY_CODE: Final[dict[int, tuple[type[AdminError], str]]] = {
+    ErrorCode.GROUP_ID_NOT_FOUND: (NoSuchGroup, "the group does not exist"),
     ErrorCode.NON_EMPTY_GROUP: (GroupNotEmpty, "the group has members"),
-    ErrorCode.UNKNOWN_MEMBER_ID: (NoSuchMember, "the group has no such member"),
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (TopicInUse, "a member of the group reads this topic"),
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (NoSuchTopic, "there is no such topic or partition"),
-    ErrorCode.UNKNOWN_TOPIC_ID: (NoSuchTopic, "there is no such topic"),
-    ErrorCode.LEADER_NOT_AVAILABLE: (NoLeader, "no broker leads this partition now"),
-    ErrorCode.TOPIC_ALREADY_EXISTS: (TopicExists, "there is a topic of that name already"),
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: (NotAllowed, "the cluster does not allow it"),
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: (NotAllowed, "the cluster does not allow it"),
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (NotAllowed, "the cluster does not allow it"),
-    ErrorCode.POLICY_VIOLATION: (NotAllowed, "a policy of the cluster forbids it"),
-    ErrorCode.TOPIC_DELETION_DISABLED: (NotAllowed, "the cluster deletes no topics"),
-    ErrorCode.INVALID_GROUP_ID: (WrongWish, "this cannot be the name of a group"),
-    ErrorCode.INVALID_TOPIC_EXCEPTION: (WrongWish, "this cannot be the name of a topic"),
-    ErrorCode.INVALID_PARTITIONS: (WrongWish, "it cannot have this number of partitions"),
-    ErrorCode.INVALID_REPLICATION_FACTOR: (WrongWish, "there are not that many brokers"),
-    ErrorCode.INVALID_CONFIG: (WrongWish, "a setting is not valid"),
+    ErrorCode.UNKNOWN_MEMBER_ID: (NoSuchMember, "the group does not have this member"),
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
+        TopicInUse,
+        "a member of the group subscribes to this topic",
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (NoSuchTopic, "the topic or partition does not exist"),
+    ErrorCode.UNKNOWN_TOPIC_ID: (NoSuchTopic, "the topic does not exist"),
+    ErrorCode.LEADER_NOT_AVAILABLE: (NoLeader, "the partition has no leader now"),
+    ErrorCode.TOPIC_ALREADY_EXISTS: (TopicExists, "the topic exists already"),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: (NotAllowed, "not authorized"),
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: (NotAllowed, "not authorized"),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (NotAllowed, "not authorized"),
+    ErrorCode.POLICY_VIOLATION: (NotAllowed, "a policy of the cluster denies it"),
+    ErrorCode.TOPIC_DELETION_DISABLED: (NotAllowed, "topic deletion is disabled on this cluster"),
+    ErrorCode.INVALID_GROUP_ID: (InvalidRequest, "invalid group id"),
+    ErrorCode.INVALID_TOPIC_EXCEPTION: (InvalidRequest, "invalid topic name"),
+    ErrorCode.INVALID_PARTITIONS: (InvalidRequest, "invalid number of partitions"),
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        InvalidRequest,
+        "more replicas than brokers",
+    ),
+    ErrorCode.INVALID_CONFIG: (InvalidRequest, "invalid configuration value"),
 }
 
 
-def refusal(code: int, what: str, detail: str | None = None) -> AdminError:
-    """The error for a code that a broker gave, about `what`: "group 'a' cannot be deleted".
+def error_from_code(code: int, what: str, detail: str | None = None) -> AdminError:
+    """The exception for an error code. `what` is the failed operation: "cannot delete group 'a'".
 
-    `detail` is what the broker itself said to it, where it said anything.
+    `detail` is the broker's own error message, if it sent one.
     """
-    kind, reason = _KINDS.get(code, (Refused, name_of(code)))
+    kind, reason = _BY_CODE.get(code, (BrokerError, error_name(code)))
     return kind(f"{what}: {detail.rstrip('.') if detail else reason}")
 
 
-def name_of(code: int) -> str:
-    """As Kafka calls it; a code from a newer broker has only its number."""
+def error_name(code: int) -> str:
+    """Kafka's name of the code; the number if it is unknown."""
     try:
         return ErrorCode(code).name
     except ValueError:

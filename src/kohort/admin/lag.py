@@ -1,36 +1,35 @@
-"""How far groups are behind, from what they committed and where logs end. Pure.
+"""Consumer lag from committed offsets and log end offsets. Pure.
 
-A lag is never negative: a log's end that was asked for a moment before a commit may lie before it.
+Lag is never negative, although a log end offset that was read before a commit may be smaller.
 """
 
 from collections.abc import Collection, Mapping
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import GroupId, Offset, value
+from kohort.types import GroupId, Offset, TopicPartition, value
 
 
 @value
 class PartitionLag:
     partition: TopicPartition
     committed: Offset | None
-    """None where the group has committed nothing there."""
+    """None if nothing is committed."""
     end: Offset | None
-    """None where there is no such partition any more."""
+    """None if the partition does not exist any more."""
     lag: int | None
-    """None where one of the two is."""
+    """None if `committed` or `end` is None."""
 
 
 @value
 class GroupLag:
     group_id: GroupId
     partitions: tuple[PartitionLag, ...]
-    """In order."""
+    """Sorted."""
     total: int
-    """Of all partitions whose lag is known."""
+    """Sum over the partitions with a known lag."""
     worst: PartitionLag | None
-    """The partition furthest behind; the first of those that are equally far."""
+    """The partition with the largest lag; the first one if several have it."""
     unknown: int
-    """How many partitions have no known lag."""
+    """Number of partitions without a known lag."""
 
 
 def lag_of(committed: Offset | None, end: Offset | None) -> int | None:
@@ -51,7 +50,7 @@ def group_lag(
     ends: Mapping[TopicPartition, Offset],
     assigned: Collection[TopicPartition] = (),
 ) -> GroupLag:
-    """Of all that the group has committed, and of what its members hold without a commit."""
+    """Lag of the partitions with a committed offset, and of assigned ones without."""
     lags = tuple(
         partition_lag(each, committed.get(each), ends.get(each))
         for each in sorted({*committed, *assigned})

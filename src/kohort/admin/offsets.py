@@ -1,19 +1,31 @@
-"""How far groups have come and how far logs reach, for any number of groups and partitions at once.
-
-Groups are asked and changed by our own messages: librdkafka takes one group at a time, cannot make
-one forget, and gives up where a coordinator is still loading. It is librdkafka that asks the logs.
-"""
+"""Committed offsets of groups, and log start and end offsets, in batches."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from kohort.admin import lag
-from kohort.admin.caller import PASSING
-from kohort.admin.cluster import Cluster
-from kohort.admin.errors import AdminError, NoLeader, NoSuchGroup, NoSuchTopic, refusal
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import ErrorCode, GroupId, MemberId, Millis, Offset, Partition, Topic, value
+from kohort.admin.cluster_connection import Cluster
+from kohort.admin.errors import AdminError, NoSuchGroup, error_from_code
+from kohort.admin.router import COORDINATOR_RETRIABLE
+from kohort.types import (
+    BrokerId,
+    ErrorCode,
+    GroupId,
+    MemberId,
+    Millis,
+    Offset,
+    Topic,
+    TopicPartition,
+    value,
+)
+from kohort.wire.api.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kohort.wire.api.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -31,92 +43,89 @@ from kohort.wire.api.k47_offset_delete import (
     OffsetDeleteRequestTopic,
 )
 
-Which: TypeAlias = Literal["earliest", "latest"] | Millis
-"""Of a log: its beginning, its end, or its first record since a moment."""
+OffsetSpec: TypeAlias = Literal["earliest", "latest"] | Millis
+"""The log start offset, the log end offset, or the first record since a timestamp."""
 
 
+_CONSUMER: Final = BrokerId(-1)
+"""The replica id of a consumer."""
+_TIMESTAMPS: Final[Mapping[str, Millis]] = {"earliest": Millis(-2), "latest": Millis(-1)}
 _NO_METADATA: Final[Mapping[TopicPartition, str]] = {}
 
 
 @value
-class Committed:
+class CommittedOffset:
     offset: Offset
-    """The next record to be read."""
+    """The offset of the next record to read."""
     leader_epoch: int | None
     metadata: str
 
 
-def committed(
+def list_group_offsets(
     cluster: Cluster, group_ids: Iterable[GroupId]
-) -> dict[GroupId, dict[TopicPartition, Committed]]:
-    """What each group has committed; nothing for one that has not, or is not there."""
-    asked = sorted(set(group_ids))
-    answers = cluster.caller.ask_coordinators(
-        asked,
+) -> dict[GroupId, dict[TopicPartition, CommittedOffset]]:
+    """The committed offsets of each group; empty if the group does not exist."""
+    ids = sorted(set(group_ids))
+    responses = cluster.router.send_to_coordinators(
+        ids,
         _fetch_all,
-        lambda told: ((each.group_id, each.error_code, each) for each in told.groups),
+        lambda response: ((each.group_id, each.error_code, each) for each in response.groups),
     )
-    found: dict[GroupId, dict[TopicPartition, Committed]] = {}
-    for group_id in asked:
-        answer = answers[group_id]
-        if answer.code == ErrorCode.GROUP_ID_NOT_FOUND:
+    found: dict[GroupId, dict[TopicPartition, CommittedOffset]] = {}
+    for group_id in ids:
+        response = responses[group_id]
+        if response.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             found[group_id] = {}
-        elif answer.code != ErrorCode.NONE or answer.told is None:
-            what = f"what group {group_id!r} has committed cannot be read"
-            raise refusal(answer.code, what, answer.detail)
+        elif response.error_code != ErrorCode.NONE or response.body is None:
+            what = f"committed offsets of group {group_id!r} cannot be read"
+            raise error_from_code(response.error_code, what, response.error_message)
         else:
-            found[group_id] = _read_group(answer.told)
+            found[group_id] = _read_group(response.body)
     return found
 
 
-def ends(
-    cluster: Cluster, partitions: Iterable[TopicPartition], which: Which
+def list_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], which: OffsetSpec
 ) -> dict[TopicPartition, Offset]:
-    """Where these logs begin or end, or what came first since a moment.
+    """Log start or end offsets, or the offsets of the first records since a timestamp.
 
-    A partition is left out that does not exist, or that nobody leads now, or that has no record
-    since then.
+    Partitions are left out that do not exist, have no leader now, or no record since then.
     """
-    # Here and not above: many questions need nothing of librdkafka.
-    from confluent_kafka import TopicPartition as TheirPartition  # noqa: PLC0415
-
-    wanted = sorted({*partitions})
-    if not wanted:
-        return {}
-    futures = cluster.begin(
-        "logs cannot be asked",
-        lambda: cluster.client.list_offsets(
-            {TheirPartition(topic, number): _spec(which) for topic, number in wanted},
-            request_timeout=cluster.timeout_s,
-        ),
-        *(topic for topic, _ in wanted),
+    timestamp = _TIMESTAMPS[which] if isinstance(which, str) else which
+    responses = cluster.router.send_to_leaders(
+        partitions, lambda chunk: _list_offsets(chunk, timestamp), _split_offsets
     )
     found: dict[TopicPartition, Offset] = {}
-    for each, future in futures.items():
-        what = f"the log of {each.topic}:{each.partition} cannot be asked"
-        try:
-            told = cluster.wait(future, what)
-        except (NoSuchTopic, NoLeader):
+    for partition in sorted(responses):
+        response = responses[partition]
+        if response.error_code in (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.LEADER_NOT_AVAILABLE,
+        ):
             continue
-        if told.offset >= 0:
-            place = TopicPartition(Topic(each.topic), Partition(each.partition))
-            found[place] = Offset(told.offset)
+        if response.error_code != ErrorCode.NONE or response.body is None:
+            what = f"offsets of {partition.topic}:{partition.partition} cannot be listed"
+            raise error_from_code(response.error_code, what)
+        if response.body.offset >= 0:
+            found[partition] = response.body.offset
     return found
 
 
-def lags(cluster: Cluster, group_ids: Iterable[GroupId]) -> dict[GroupId, lag.GroupLag]:
-    """How far each group is behind, by as few questions as there are brokers."""
-    per_group = committed(cluster, group_ids)
-    latest = ends(cluster, {each for found in per_group.values() for each in found}, "latest")
+def group_lags(cluster: Cluster, group_ids: Iterable[GroupId]) -> dict[GroupId, lag.GroupLag]:
+    """The lag of each group, with one request per broker."""
+    per_group = list_group_offsets(cluster, group_ids)
+    latest = list_offsets(
+        cluster, {each for found in per_group.values() for each in found}, "latest"
+    )
     return {
         group_id: lag.group_lag(
-            group_id, {each: told.offset for each, told in found.items()}, latest
+            group_id, {each: committed.offset for each, committed in found.items()}, latest
         )
         for group_id, found in per_group.items()
     }
 
 
-# Changing
+# Write
 
 
 def alter_offsets(
@@ -126,32 +135,34 @@ def alter_offsets(
     *,
     metadata: Mapping[TopicPartition, str] = _NO_METADATA,
 ) -> None:
-    """Commit in the group's name; it must have no members. An error names what was not kept.
+    """Commit offsets for a group without members. Errors name the partition that failed.
 
-    `metadata` is what the group notes beside an offset.
+    `metadata` is the metadata string of each committed offset.
     """
     if not offsets:
         return
     request = _commit(group_id, offsets, metadata)
-    answers = cluster.caller.ask_coordinators(
-        [group_id], lambda _: request, lambda told: [(group_id, _passing_code(told), told)]
+    responses = cluster.router.send_to_coordinators(
+        [group_id],
+        lambda _: request,
+        lambda response: [(group_id, _retriable_code(response), response)],
     )
-    answer = answers[group_id]
-    if answer.code != ErrorCode.NONE or answer.told is None:
+    response = responses[group_id]
+    if response.error_code != ErrorCode.NONE or response.body is None:
         what = f"offsets of group {group_id!r} cannot be changed"
-        raise refusal(answer.code, what, answer.detail)
-    for topic in answer.told.topics:
+        raise error_from_code(response.error_code, what, response.error_message)
+    for topic in response.body.topics:
         for each in topic.partitions:
             if each.error_code != ErrorCode.NONE:
                 place = f"offset of {topic.name}:{each.partition_index}"
                 what = f"{place} cannot be changed for group {group_id!r}"
-                raise refusal(_commit_code(each.error_code), what)
+                raise error_from_code(_commit_code(each.error_code), what)
 
 
 def delete_offsets(
     cluster: Cluster, group_id: GroupId, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, AdminError | None]:
-    """What became of each partition: None where the group has forgotten it."""
+    """The error of each partition; None if its offset was deleted."""
     by_topic: defaultdict[Topic, list[OffsetDeleteRequestPartition]] = defaultdict(list)
     for topic, number in sorted(set(partitions)):
         by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=number))
@@ -159,32 +170,32 @@ def delete_offsets(
         OffsetDeleteRequestTopic(name=topic, partitions=tuple(numbers))
         for topic, numbers in by_topic.items()
     )
-    answers = cluster.caller.ask_coordinators(
+    responses = cluster.router.send_to_coordinators(
         [group_id],
         lambda _: OffsetDeleteRequest(group_id=group_id, topics=topics),
-        lambda told: [(group_id, told.error_code, told)],
+        lambda response: [(group_id, response.error_code, response)],
     )
-    answer = answers[group_id]
+    response = responses[group_id]
     what = f"offsets of group {group_id!r} cannot be deleted"
-    if answer.code == ErrorCode.GROUP_ID_NOT_FOUND:
+    if response.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         raise NoSuchGroup(f"there is no group {group_id!r}")
-    if answer.code != ErrorCode.NONE or answer.told is None:
-        raise refusal(answer.code, what, answer.detail)
+    if response.error_code != ErrorCode.NONE or response.body is None:
+        raise error_from_code(response.error_code, what, response.error_message)
     return {
         TopicPartition(topic.name, each.partition_index): _delete_error(topic.name, each)
-        for topic in answer.told.topics
+        for topic in response.body.topics
         for each in topic.partitions
     }
 
 
-def _delete_error(topic: Topic, told: Any) -> AdminError | None:
-    if told.error_code == ErrorCode.NONE:
+def _delete_error(topic: Topic, result: Any) -> AdminError | None:
+    if result.error_code == ErrorCode.NONE:
         return None
-    what = f"offset of {topic}:{told.partition_index} cannot be deleted"
-    return refusal(told.error_code, what)
+    what = f"offset of {topic}:{result.partition_index} cannot be deleted"
+    return error_from_code(result.error_code, what)
 
 
-# The messages
+# Messages
 
 
 def _commit(
@@ -208,14 +219,14 @@ def _commit(
     return OffsetCommitRequest(group_id=group_id, member_id=MemberId(""), topics=topics)
 
 
-def _passing_code(told: OffsetCommitResponse) -> int:
-    """It has errors only for partitions; those about the coordinator are about all of them."""
-    codes = {each.error_code for topic in told.topics for each in topic.partitions}
-    return min(codes & PASSING, default=ErrorCode.NONE)
+def _retriable_code(response: OffsetCommitResponse) -> int:
+    """OffsetCommit has error codes per partition; a coordinator error concerns all of them."""
+    codes = {each.error_code for topic in response.topics for each in topic.partitions}
+    return min(codes & COORDINATOR_RETRIABLE, default=ErrorCode.NONE)
 
 
 def _commit_code(code: int) -> int:
-    """A group with members knows nobody without a name, and says so in its words for members."""
+    """A group with members rejects the empty member id of an admin commit."""
     return ErrorCode.NON_EMPTY_GROUP if code == ErrorCode.UNKNOWN_MEMBER_ID else code
 
 
@@ -224,24 +235,32 @@ def _fetch_all(ids: tuple[GroupId, ...]) -> OffsetFetchRequest:
     return OffsetFetchRequest(groups=groups, require_stable=False)
 
 
-def _read_group(told: OffsetFetchResponseGroup) -> dict[TopicPartition, Committed]:
+def _read_group(group: OffsetFetchResponseGroup) -> dict[TopicPartition, CommittedOffset]:
     return {
-        TopicPartition(topic.name, each.partition_index): Committed(
+        TopicPartition(topic.name, each.partition_index): CommittedOffset(
             offset=each.committed_offset,
             leader_epoch=None if each.committed_leader_epoch < 0 else each.committed_leader_epoch,
             metadata=each.metadata or "",
         )
-        for topic in told.topics
+        for topic in group.topics
         for each in topic.partitions
         if each.committed_offset >= 0
     }
 
 
-def _spec(which: Which) -> Any:
-    """As librdkafka's binding has it, which says nothing of types."""
-    from confluent_kafka.admin import OffsetSpec  # noqa: PLC0415  # as above
+def _list_offsets(partitions: tuple[TopicPartition, ...], timestamp: Millis) -> ListOffsetsRequest:
+    by_topic: defaultdict[Topic, list[ListOffsetsPartition]] = defaultdict(list)
+    for topic, number in partitions:
+        by_topic[topic].append(ListOffsetsPartition(partition_index=number, timestamp=timestamp))
+    topics = tuple(
+        ListOffsetsTopic(name=topic, partitions=tuple(ids)) for topic, ids in by_topic.items()
+    )
+    return ListOffsetsRequest(replica_id=_CONSUMER, topics=topics)
 
-    specs: Any = OffsetSpec
-    if which == "earliest":
-        return specs.earliest()
-    return specs.latest() if which == "latest" else specs.for_timestamp(which)
+
+def _split_offsets(
+    response: ListOffsetsResponse,
+) -> Iterator[tuple[TopicPartition, int, ListOffsetsPartitionResponse]]:
+    for topic in response.topics:
+        for each in topic.partitions:
+            yield TopicPartition(topic.name, each.partition_index), each.error_code, each

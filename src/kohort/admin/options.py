@@ -1,149 +1,103 @@
-"""How a cluster is spoken to, as operators write it down for Kafka's own tools. Pure.
+"""Reads the options of Kafka's admin tools that apply here. Pure."""
 
-A properties file has Java's names; librdkafka has names of its own for some of the same things.
-"""
-
-import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
-from kohort.admin.connection import Address
-from kohort.admin.errors import WrongWish
-from kohort.client.options_table import read_addresses
+from kohort.admin.errors import InvalidRequest
+from kohort.protocol.sockets import Address, ConnectionSettings
+from kohort.settings.readers import INT_MAX, did_you_mean, read_addresses, read_number
 from kohort.types import Millis, value
 
 CLIENT_ID: Final = "kohort-admin"
 TIMEOUT_MS: Final = Millis(30_000)
-"""As that of Kafka's own tools."""
+"""The default of Kafka's tools."""
 
-_RENAMED: Final[Mapping[str, str]] = {
-    "client.id": "client.id",
-    "client.dns.lookup": "client.dns.lookup",
-    "connections.max.idle.ms": "connections.max.idle.ms",
-    "metadata.max.age.ms": "metadata.max.age.ms",
-    "reconnect.backoff.ms": "reconnect.backoff.ms",
-    "reconnect.backoff.max.ms": "reconnect.backoff.max.ms",
-    "request.timeout.ms": "socket.timeout.ms",
-    "retry.backoff.ms": "retry.backoff.ms",
-    "retry.backoff.max.ms": "retry.backoff.max.ms",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
+_NUMBERS: Final[Mapping[str, int]] = {
+    # A broker that waits for its replicas responds after 30 s at the latest.
+    "request.timeout.ms": 35_000,
+    "retry.backoff.ms": 100,
+    "socket.connection.setup.timeout.ms": 10_000,
+    "send.buffer.bytes": -1,
+    "receive.buffer.bytes": -1,
 }
-"""Java's name, and librdkafka's."""
+"""Numeric options with their defaults."""
 
-_WITHOUT_EFFECT: Final = frozenset(
+_IGNORED: Final = frozenset(
     (
         "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "connections.max.idle.ms",
         "default.api.timeout.ms",
         "enable.metrics.push",
+        "metadata.max.age.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
         "metadata.recovery.strategy",
         "metric.reporters",
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
         "retries",
+        "retry.backoff.max.ms",
         "socket.connection.setup.timeout.max.ms",
     )
 )
-"""Java's tools know these; here there is nothing that they could change."""
+"""Options of Kafka's tools that are accepted and have no effect here."""
 
 
 @value
-class Settings:
-    """What a connection is made with."""
-
+class AdminSettings:
     bootstrap: tuple[Address, ...]
-    client_id: str
-    librdkafka: Mapping[str, str]
-    """Under its own names, all but for where the cluster is."""
+    connection: ConnectionSettings
+    request_timeout_ms: Millis
+    """Limit for one response of one broker."""
+    retry_backoff_ms: Millis
+
+    @property
+    def client_id(self) -> str:
+        return self.connection.client_id
 
 
-def read_settings(bootstrap: str, options: Mapping[str, str]) -> Settings:
-    """WrongWish where something cannot be meant, or cannot be had here."""
+def read_admin_settings(bootstrap: str, options: Mapping[str, str]) -> AdminSettings:
+    """Raises InvalidRequest if an option is unknown, invalid or not supported."""
     try:
         addresses = read_addresses(bootstrap)
     except ValueError as error:
-        raise WrongWish(f"the cluster's address is not understood: {error}") from None
-    renamed: dict[str, str] = {}
+        raise InvalidRequest(f"invalid bootstrap servers: {error}") from None
     for name, content in options.items():
         _check(name, content)
-        if name in _RENAMED:
-            renamed[_RENAMED[name]] = content
-    return Settings(
+    numbers = {
+        name: _read_number(name, options[name]) if name in options else default
+        for name, default in _NUMBERS.items()
+    }
+    return AdminSettings(
         bootstrap=addresses,
-        client_id=renamed.setdefault("client.id", CLIENT_ID),
-        librdkafka=renamed,
+        connection=ConnectionSettings(
+            client_id=options.get("client.id", CLIENT_ID),
+            setup_timeout_ms=Millis(numbers["socket.connection.setup.timeout.ms"]),
+            send_buffer_bytes=numbers["send.buffer.bytes"],
+            receive_buffer_bytes=numbers["receive.buffer.bytes"],
+        ),
+        request_timeout_ms=Millis(numbers["request.timeout.ms"]),
+        retry_backoff_ms=Millis(numbers["retry.backoff.ms"]),
     )
 
 
+def _read_number(name: str, content: str) -> int:
+    minimum = -1 if name.endswith(".bytes") else 0
+    try:
+        return read_number(content, minimum, INT_MAX)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}={content}: {error}") from None
+
+
 def _check(name: str, content: str) -> None:
-    # DEVIATION: clusters are spoken to in plain text only; TLS and SASL are not there.
+    # DEVIATION: PLAINTEXT only; TLS and SASL are not supported.
     if name.startswith(("ssl.", "sasl.")) or (
         name == "security.protocol" and content.upper() != "PLAINTEXT"
     ):
-        raise WrongWish(f"{name} is not supported: Kohort speaks to clusters in plain text only")
-    known = {*_RENAMED, *_WITHOUT_EFFECT, "bootstrap.servers", "security.protocol"}
+        raise InvalidRequest(f"{name} is not supported: Kohort connects with PLAINTEXT only")
+    known = {*_NUMBERS, *_IGNORED, "bootstrap.servers", "client.id", "security.protocol"}
     if name not in known:
-        near = get_close_matches(name, known, 1, 0.6)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise WrongWish(f"there is no option {name}{hint}")
-
-
-def read_properties(text: str) -> dict[str, str]:
-    """A properties file as Java reads it: comments, `name=value` or `name: value`, long lines."""
-    found: dict[str, str] = {}
-    for line in _logical_lines(text):
-        name, content = _split(line)
-        found[_unescape(name)] = _unescape(content)
-    return found
-
-
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    unfinished = ""
-    for raw in text.splitlines():
-        line = raw.lstrip(" \t\f")
-        if not unfinished and (not line or line[0] in "#!"):
-            continue
-        line = unfinished + line
-        is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        unfinished = line[:-1] if is_continued else ""
-        if not is_continued:
-            lines.append(line)
-    return [*lines, unfinished] if unfinished else lines
-
-
-def _split(line: str) -> tuple[str, str]:
-    """At the first separator that is not escaped: an equals sign, a colon or a blank."""
-    position = 0
-    while position < len(line) and line[position] not in "=: \t\f":
-        position += 2 if line[position] == "\\" else 1
-    rest = line[position:].lstrip(" \t\f")
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(" \t\f")
-    return line[:position], rest
-
-
-def _unescape(text: str) -> str:
-    parts: list[str] = []
-    position = 0
-    while position < len(text):
-        letter = text[position]
-        position += 1
-        if letter != "\\" or position == len(text):
-            parts.append(letter)
-            continue
-        letter = text[position]
-        position += 1
-        if letter == "u":
-            digits = text[position : position + 4]
-            if not re.fullmatch("[0-9a-fA-F]{4}", digits):
-                raise WrongWish(f"\\u{digits} is no character of a properties file")
-            parts.append(chr(int(digits, 16)))
-            position += 4
-        else:
-            parts.append({"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter))
-    return "".join(parts)
+        raise InvalidRequest(f"unknown option {name}{did_you_mean(name, known)}")

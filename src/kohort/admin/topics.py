@@ -1,39 +1,56 @@
-"""Topics as an operator sees them: which there are, their partitions, sizes and settings."""
+"""Lists, describes, creates and deletes topics; reads sizes and configs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kohort.admin.cluster import Cluster
-from kohort.admin.errors import NoSuchTopic, refusal
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import BrokerId, ErrorCode, Partition, Topic, value
+from kohort.admin.cluster_connection import Cluster
+from kohort.admin.errors import NoSuchTopic, error_from_code
+from kohort.types import BrokerId, ErrorCode, Partition, Topic, TopicPartition, value
 from kohort.wire.api.k03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kohort.wire.api.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kohort.wire.api.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kohort.wire.api.k35_describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from kohort.wire.api.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kohort.wire.api.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 _INTERNAL_PREFIX: Final = "__"
+_TOPIC_RESOURCE: Final = 2
+_DYNAMIC_TOPIC_CONFIG: Final = 1
+"""The config source of a topic override."""
+_SET: Final = 0
+_DELETE: Final = 1
 
 
 @value
-class PartitionPlace:
+class TopicPartitionInfo:
     partition: Partition
     leader: BrokerId | None
-    """None while it has none."""
+    """None if there is no leader."""
     replicas: tuple[BrokerId, ...]
     in_sync: tuple[BrokerId, ...]
 
 
 @value
-class DescribedTopic:
+class TopicDescription:
     topic: Topic
     is_internal: bool
-    partitions: tuple[PartitionPlace, ...]
-    """In order."""
+    partitions: tuple[TopicPartitionInfo, ...]
+    """Sorted."""
 
     @property
     def replication(self) -> int:
@@ -41,42 +58,46 @@ class DescribedTopic:
 
 
 @value
-class Setting:
+class TopicConfigEntry:
     name: str
     content: str | None
-    """None where it is a secret."""
+    """None if it is sensitive."""
     is_default: bool
-    """Whether it is as it is for every topic that says nothing about it."""
+    """Whether the topic does not override it."""
     is_sensitive: bool
 
 
-# Asking
+# Read
 
 
-def list_topics(cluster: Cluster) -> tuple[DescribedTopic, ...]:
-    """All there are, by their names, with their partitions."""
-    answer = cluster.caller.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    told = [each for each in answer.topics if each.error_code == ErrorCode.NONE]
-    return tuple(sorted(map(_read_topic, told), key=lambda each: each.topic))
+def list_topics(cluster: Cluster) -> tuple[TopicDescription, ...]:
+    """All topics with their partitions, sorted by name."""
+    response = cluster.router.send_to_any(
+        MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    )
+    topics = [each for each in response.topics if each.error_code == ErrorCode.NONE]
+    return tuple(sorted(map(_read_topic, topics), key=lambda each: each.topic))
 
 
-def describe_topics(cluster: Cluster, topics: Iterable[Topic]) -> dict[Topic, DescribedTopic]:
-    """Those of the topics that exist, by their names."""
+def describe_topics(cluster: Cluster, topics: Iterable[Topic]) -> dict[Topic, TopicDescription]:
+    """The topics that exist, by name."""
     asked = tuple(MetadataRequestTopic(name=each) for each in sorted(set(topics)))
     if not asked:
         return {}
-    answer = cluster.caller.ask_any(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
-    found: dict[Topic, DescribedTopic] = {}
-    for each in answer.topics:
+    response = cluster.router.send_to_any(
+        MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    )
+    found: dict[Topic, TopicDescription] = {}
+    for each in response.topics:
         if each.error_code == ErrorCode.NONE:
             found[each.name] = _read_topic(each)
         elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise refusal(each.error_code, f"topic {each.name!r} cannot be described")
+            raise error_from_code(each.error_code, f"topic {each.name!r} cannot be described")
     return found
 
 
-def get_topics(cluster: Cluster, topics: Iterable[Topic]) -> dict[Topic, DescribedTopic]:
-    """The same, where all of them must be there: NoSuchTopic names those that are not."""
+def get_topics(cluster: Cluster, topics: Iterable[Topic]) -> dict[Topic, TopicDescription]:
+    """Like `describe_topics`, but raises NoSuchTopic with the missing names."""
     asked = tuple(topics)
     found = describe_topics(cluster, asked)
     missing = sorted({each for each in asked if each not in found})
@@ -86,7 +107,7 @@ def get_topics(cluster: Cluster, topics: Iterable[Topic]) -> dict[Topic, Describ
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[Topic]) -> tuple[TopicPartition, ...]:
-    """Every partition of topics that must be there."""
+    """All partitions of these topics. Raises NoSuchTopic."""
     return tuple(
         TopicPartition(topic, each.partition)
         for topic, described in get_topics(cluster, topics).items()
@@ -94,8 +115,10 @@ def partitions_of(cluster: Cluster, topics: Iterable[Topic]) -> tuple[TopicParti
     )
 
 
-def sizes(cluster: Cluster, topics: Iterable[Topic] | None = None) -> dict[TopicPartition, int]:
-    """The bytes that the leaders of partitions keep on disk; of all topics, or of some."""
+def partition_sizes(
+    cluster: Cluster, topics: Iterable[Topic] | None = None
+) -> dict[TopicPartition, int]:
+    """The bytes on disk of the leader replicas, for all topics or some."""
     described = (
         {each.topic: each for each in list_topics(cluster)}
         if topics is None
@@ -108,41 +131,37 @@ def sizes(cluster: Cluster, topics: Iterable[Topic] | None = None) -> dict[Topic
             if place.leader is not None:
                 by_leader[place.leader][topic].append(place.partition)
     found: dict[TopicPartition, int] = {}
-    for broker in cluster.caller.brokers():
+    for broker in cluster.router.brokers():
         if led := by_leader.get(broker.broker_id):
             asked = tuple(
                 DescribableLogDirTopic(topic=topic, partitions=tuple(numbers))
                 for topic, numbers in led.items()
             )
-            answer = cluster.caller.ask(broker, DescribeLogDirsRequest(topics=asked))
-            found |= _read_sizes(answer, broker.broker_id)
+            response = cluster.router.send(broker, DescribeLogDirsRequest(topics=asked))
+            found |= _read_sizes(response, broker.broker_id)
     return found
 
 
-def settings(cluster: Cluster, topic: Topic) -> tuple[Setting, ...]:
-    """Every setting of a topic, by name, those that nobody has set too."""
-    from confluent_kafka.admin import ConfigResource, ConfigSource  # noqa: PLC0415  # seldom used
-
-    told = cluster.ask_one(
-        f"settings of topic {topic!r} cannot be read",
-        lambda: cluster.client.describe_configs(
-            [ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=cluster.timeout_s
-        ),
-        topic,
+def describe_config(cluster: Cluster, topic: Topic) -> tuple[TopicConfigEntry, ...]:
+    """All configs of a topic, sorted by name, including defaults."""
+    resource = DescribeConfigsResource(
+        resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
     )
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    response = cluster.router.send_to_any(DescribeConfigsRequest(resources=(resource,)))
+    (result,) = response.results
+    _check(result, f"settings of topic {topic!r} cannot be read")
     return tuple(
-        Setting(
+        TopicConfigEntry(
             name=each.name,
             content=each.value,
-            is_default=each.source != own,
-            is_sensitive=bool(each.is_sensitive),
+            is_default=each.config_source != _DYNAMIC_TOPIC_CONFIG,
+            is_sensitive=each.is_sensitive,
         )
-        for each in sorted(told.values(), key=lambda each: each.name)
+        for each in sorted(result.configs, key=lambda each: each.name)
     )
 
 
-# Changing
+# Write
 
 
 def create_topic(
@@ -153,115 +172,89 @@ def create_topic(
     replication: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """What is not said is as the cluster is set up."""
-    from confluent_kafka.admin import NewTopic  # noqa: PLC0415  # as above
-
-    given = dict(settings or {})
-    cluster.ask_one(
-        f"topic {topic!r} cannot be created",
-        lambda: cluster.client.create_topics(
-            [
-                NewTopic(
-                    topic,
-                    -1 if partitions is None else partitions,
-                    -1 if replication is None else replication,
-                    config=given,
-                )
-            ],
-            **_times(cluster),
+    """None for partitions and replication means the cluster's default."""
+    created = CreatableTopic(
+        name=topic,
+        num_partitions=-1 if partitions is None else partitions,
+        replication_factor=-1 if replication is None else replication,
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=content)
+            for name, content in (settings or {}).items()
         ),
-        topic,
-        *given.keys(),
-        *given.values(),
     )
+    body = CreateTopicsRequest(topics=(created,), timeout_ms=cluster.timeout_ms)
+    response = cluster.router.send_to_controller(body, lambda got: got.topics[0].error_code)
+    _check(response.topics[0], f"topic {topic!r} cannot be created")
 
 
 def add_partitions(cluster: Cluster, topic: Topic, count: int) -> None:
-    """So that there are as many. Their number never shrinks: records have their partition."""
-    from confluent_kafka.admin import NewPartitions  # noqa: PLC0415  # as above
-
-    cluster.ask_one(
-        f"topic {topic!r} cannot have {count} partitions",
-        lambda: cluster.client.create_partitions([NewPartitions(topic, count)], **_times(cluster)),
-        topic,
-    )
+    """Increase the number of partitions to `count`."""
+    grown = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    body = CreatePartitionsRequest(topics=(grown,), timeout_ms=cluster.timeout_ms)
+    response = cluster.router.send_to_controller(body, lambda got: got.results[0].error_code)
+    _check(response.results[0], f"topic {topic!r} cannot have {count} partitions")
 
 
-def alter_settings(cluster: Cluster, topic: Topic, changes: Mapping[str, str | None]) -> None:
-    """Set what has a value, and let go of what has none, so that it is as everywhere again."""
-    from confluent_kafka.admin import ConfigResource  # noqa: PLC0415  # as above
-
-    cluster.ask_one(
-        f"settings of topic {topic!r} cannot be changed",
-        lambda: cluster.client.incremental_alter_configs(
-            [
-                ConfigResource(
-                    ConfigResource.Type.TOPIC, topic, incremental_configs=_entries(changes)
-                )
-            ],
-            request_timeout=cluster.timeout_s,
-        ),
-        topic,
-        *changes.keys(),
-        *(content for content in changes.values() if content is not None),
-    )
-
-
-def _entries(changes: Mapping[str, str | None]) -> list[Any]:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry  # noqa: PLC0415  # as above
-
-    kinds = AlterConfigOpType
-    return [
-        ConfigEntry(
-            name, content, incremental_operation=kinds.DELETE if content is None else kinds.SET
+def alter_config(cluster: Cluster, topic: Topic, changes: Mapping[str, str | None]) -> None:
+    """Set these configs; None removes the topic's override."""
+    configs = tuple(
+        AlterableConfig(
+            name=name, config_operation=_SET if content is not None else _DELETE, value=content
         )
         for name, content in changes.items()
-    ]
+    )
+    resource = AlterConfigsResource(
+        resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=configs
+    )
+    body = IncrementalAlterConfigsRequest(resources=(resource,))
+    response = cluster.router.send_to_controller(body, lambda got: got.responses[0].error_code)
+    _check(response.responses[0], f"settings of topic {topic!r} cannot be changed")
 
 
 def delete_topic(cluster: Cluster, topic: Topic) -> None:
-    cluster.ask_one(
-        f"topic {topic!r} cannot be deleted",
-        lambda: cluster.client.delete_topics([topic], **_times(cluster)),
-        topic,
+    body = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name=topic),), timeout_ms=cluster.timeout_ms
     )
+    response = cluster.router.send_to_controller(body, lambda got: got.responses[0].error_code)
+    _check(response.responses[0], f"topic {topic!r} cannot be deleted")
 
 
-def _times(cluster: Cluster) -> dict[str, float]:
-    return {"operation_timeout": cluster.timeout_s, "request_timeout": cluster.timeout_s}
+def _check(result: Any, what: str) -> None:
+    if result.error_code != ErrorCode.NONE:
+        raise error_from_code(result.error_code, what, result.error_message)
 
 
-# The messages
+# Messages
 
 
-def _read_topic(told: MetadataResponseTopic) -> DescribedTopic:
-    assert told.name is not None, "it was asked for by its name"
-    return DescribedTopic(
-        topic=told.name,
-        is_internal=told.is_internal or told.name.startswith(_INTERNAL_PREFIX),
+def _read_topic(topic: MetadataResponseTopic) -> TopicDescription:
+    assert topic.name is not None, "requested by name"
+    return TopicDescription(
+        topic=topic.name,
+        is_internal=topic.is_internal or topic.name.startswith(_INTERNAL_PREFIX),
         partitions=tuple(
-            sorted(map(_read_partition, told.partitions), key=lambda each: each.partition)
+            sorted(map(_read_partition, topic.partitions), key=lambda each: each.partition)
         ),
     )
 
 
-def _read_partition(told: MetadataResponsePartition) -> PartitionPlace:
-    return PartitionPlace(
-        partition=told.partition_index,
-        leader=None if told.leader_id < 0 else told.leader_id,
-        replicas=told.replica_nodes,
-        in_sync=told.isr_nodes,
+def _read_partition(partition: MetadataResponsePartition) -> TopicPartitionInfo:
+    return TopicPartitionInfo(
+        partition=partition.partition_index,
+        leader=None if partition.leader_id < 0 else partition.leader_id,
+        replicas=partition.replica_nodes,
+        in_sync=partition.isr_nodes,
     )
 
 
-def _read_sizes(answer: Any, broker_id: BrokerId) -> dict[TopicPartition, int]:
-    if answer.error_code != ErrorCode.NONE:
-        raise refusal(answer.error_code, f"sizes on broker {broker_id} cannot be read")
+def _read_sizes(response: Any, broker_id: BrokerId) -> dict[TopicPartition, int]:
+    if response.error_code != ErrorCode.NONE:
+        raise error_from_code(response.error_code, f"log dirs of broker {broker_id} cannot be read")
     return {
         TopicPartition(topic.name, each.partition_index): each.partition_size
-        for directory in answer.results
+        for directory in response.results
         for topic in directory.topics
         for each in topic.partitions
-        # A copy that is being moved to another disk is not the partition yet.
+        # A future replica is a copy in progress between two log dirs.
         if not each.is_future_key
     }

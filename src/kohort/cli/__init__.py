@@ -1,4 +1,4 @@
-"""The command line: one file per verb, each turning one command line into one call.
+"""The command line: one module per command, which turns its arguments into one call.
 
-No rule lives here, and no other room knows that there is a terminal.
+No rule about Kafka lives here, and no other package prints to a terminal.
 """

@@ -1,26 +1,41 @@
-"""The command line as Typer has it: every verb under its name, with help and refusals."""
+"""The `kohort` command and its table of subcommands."""
 
-from typing import Annotated
+from importlib.metadata import version
+from typing import Annotated, Final
 
 import typer
 
-from kohort.cli import (
-    console,
-    consume,
-    corpus,
-    decode,
-    demo,
-    events,
-    groups,
-    migrate,
-    pipeline,
-    produce,
-    serve,
-    simulate,
-    topics,
-)
+from kohort.cli.lazy_group import lazy_group
+
+COMMANDS: Final = {
+    "serve": ("serve:run", "Run a broker until SIGTERM or Ctrl-C."),
+    "console": ("console:run", "Serve the web console of a Kafka cluster."),
+    "demo": (
+        "demo:run",
+        "Run a demo: a node, its console, consumers that fail on schedule, and a Spark report.",
+    ),
+    "simulate": (
+        "simulate:run",
+        "Run node, log and consumers in a deterministic simulation that injects faults.",
+    ),
+    "produce": ("produce:run", "Produce one record per line of a file or of stdin."),
+    "consume": ("consume:run", "Print the records of topics, with or without a consumer group."),
+    "events": (
+        "events:run",
+        "Print the group events of a Kohort node: joins, departures, rebalances.",
+    ),
+    "migrate": (
+        "migrate:run",
+        "Copy topics and groups to another cluster exactly once, and verify the copy.",
+    ),
+    "groups": ("groups:app", "Inspect and change consumer groups of Kohort or Apache Kafka."),
+    "topics": ("topics:app", "Inspect and change topics of Kohort or Apache Kafka."),
+    "decode": ("decode:app", "Decode Kafka messages to JSON."),
+    "pipeline": ("pipeline:app", "Copy topics to tables and explain rebalances, with Spark."),
+}
 
 app = typer.Typer(
+    cls=lazy_group("kohort.cli", COMMANDS),
     help="Kafka's consumer-group system in Python.",
     no_args_is_help=True,
     add_completion=True,
@@ -28,11 +43,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(*, is_wanted: bool) -> None:
-    if is_wanted:
-        # Only here: reading package metadata takes longer than starting a node's listener.
-        from importlib.metadata import version  # noqa: PLC0415
-
+def _print_version(*, is_given: bool) -> None:
+    if is_given:
         typer.echo(f"kohort {version('kohort')}")
         raise typer.Exit
 
@@ -40,29 +52,14 @@ def _print_version(*, is_wanted: bool) -> None:
 @app.callback()
 def main(
     *,
-    is_version_wanted: Annotated[
+    is_version_requested: Annotated[
         bool,
         typer.Option(
             "--version",
-            help="Say which Kohort this is, and stop.",
+            help="Print the version and exit.",
             callback=_print_version,
             is_eager=True,
         ),
     ] = False,
 ) -> None:
-    """Hold the options that come before the verb."""
-
-
-app.command("serve")(serve.run)
-app.command("console")(console.run)
-app.command("demo")(demo.run)
-app.command("simulate")(simulate.run)
-app.command("corpus")(corpus.run)
-app.command("produce")(produce.run)
-app.command("consume")(consume.run)
-app.command("events")(events.run)
-app.command("migrate")(migrate.run)
-app.add_typer(groups.app)
-app.add_typer(topics.app)
-app.add_typer(decode.app)
-app.add_typer(pipeline.app)
+    """Define the options that come before the command."""

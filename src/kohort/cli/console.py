@@ -1,35 +1,41 @@
-"""kohort console: groups, rebalances and lag of any Kafka in a browser, live, until Ctrl-C."""
+"""kohort console: the web console of any Kafka cluster, until Ctrl-C."""
 
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from kohort.console.server import Console
+from kohort.admin.errors import AdminError, InvalidRequest
+from kohort.cli.messages import fail
+from kohort.console.server import CannotListen, Console
+from kohort.settings.properties import read_properties
+from kohort.settings.readers import BadValue
 
 _Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="The cluster; several with commas between them.")
+    str,
+    typer.Option(metavar="HOST:PORT", help="Bootstrap servers of the cluster, comma-separated."),
 ]
 _Listen = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where the pages are; port 0 takes a free one.")
+    str, typer.Option(metavar="HOST:PORT", help="Address to listen on. Port 0: any free port.")
 ]
 _Token = Annotated[
     str | None,
     typer.Option(
         envvar="KOHORT_CONSOLE_TOKEN",
-        help="What changes must be signed with. Elsewhere than on loopback one is made if missing.",
+        help="Token required for changes. Generated if you listen on a non-loopback address.",
     ),
 ]
 _Forensics = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Tables of kohort pipeline forensics, to show findings of."),
+    typer.Option(
+        metavar="DIR", help="Show findings from these tables of kohort pipeline forensics."
+    ),
 ]
 _CommandConfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A properties file with options for the connection."),
+    typer.Option(metavar="FILE", help="Properties file with connection options."),
 ]
 
 
@@ -41,25 +47,21 @@ def run(
     forensics: _Forensics = None,
     command_config: _CommandConfig = None,
 ) -> None:
-    """Show the groups of any Kafka in a browser, live.
+    """Serve the web console of a Kafka cluster.
 
-    Every page has a JSON twin: the same address with .json. It listens on loopback unless told
-    otherwise; then changes need a token.
+    Every page is also available as JSON: add .json to its address. On a non-loopback address,
+    changes need a token.
 
     Example: kohort console --bootstrap localhost:9092 --listen 127.0.0.1:8080
     """
-    check_libraries()
-    from kohort.admin.errors import AdminError, WrongWish  # noqa: PLC0415  # other verbs need none
-    from kohort.console.server import CannotListen  # noqa: PLC0415
-
     try:
         console = open_console(bootstrap, listen, token, forensics, command_config).start()
-    except WrongWish as error:
+    except (BadValue, InvalidRequest) as error:
         raise typer.BadParameter(str(error)) from None
     except (AdminError, CannotListen) as error:
-        refuse(str(error))
+        fail(str(error))
     try:
-        say_ready(console, is_token_told=token is None)
+        print_ready(console, is_token_shown=token is None)
         _wait_for_signal()
     finally:
         console.stop()
@@ -71,20 +73,11 @@ def open_console(
     token: str | None = None,
     forensics: Path | None = None,
     command_config: Path | None = None,
-) -> "Console":
-    """Bound to its address, and not yet started."""
-    from kohort.admin.errors import WrongWish  # noqa: PLC0415  # as above
-    from kohort.admin.options import read_properties  # noqa: PLC0415
-    from kohort.console.server import Console  # noqa: PLC0415
-
-    options = {}
-    if command_config is not None:
-        try:
-            options = read_properties(command_config.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise WrongWish(f"{command_config} cannot be read: {error}") from None
+) -> Console:
+    """Bind the console to its address without starting it."""
+    options = read_properties(command_config)
     if forensics is not None and not forensics.is_dir():
-        raise WrongWish(f"there is no directory {forensics}")
+        raise InvalidRequest(f"directory {forensics} does not exist")
     return Console(
         bootstrap,
         listen=listen,
@@ -94,29 +87,15 @@ def open_console(
     )
 
 
-def check_libraries() -> None:
-    """They are an extra: a node alone needs none of them."""
-    from importlib.util import find_spec  # noqa: PLC0415  # as above
-
-    missing = [each for each in ("starlette", "jinja2", "uvicorn") if find_spec(each) is None]
-    if missing:
-        refuse(f"the console needs {', '.join(missing)}: install kohort[console]")
-
-
-def say_ready(console: "Console", *, is_token_told: bool = True) -> None:
-    """A token that somebody gave is theirs to know."""
+def print_ready(console: Console, *, is_token_shown: bool = True) -> None:
+    """Print the address, and the token if it was generated."""
     typer.echo(f"kohort console ready on {console.url}")
-    if is_token_told and console.token is not None:
+    if is_token_shown and console.token is not None:
         typer.echo(f"changes need the token {console.token}")
 
 
-def refuse(reason: str) -> NoReturn:
-    typer.echo(f"kohort: {reason}", err=True)
-    raise typer.Exit(1)
-
-
 def _wait_for_signal() -> None:
-    told = threading.Event()
+    is_signalled = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    told.wait()
+        signal.signal(number, lambda *_: is_signalled.set())
+    is_signalled.wait()

@@ -1,39 +1,37 @@
-"""kohort consume: records on standard output, in a group or without one.
+"""kohort consume: prints records to stdout, with or without a consumer group.
 
-What is said about assignments goes to the error stream. A group's offsets are committed once the
-records have been written, and when it ends, by Ctrl-C too.
+Messages about assignments go to stderr. A group's offsets are committed after the records are
+written, and when the command ends, also by Ctrl-C.
 """
 
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from kohort.cli.clusters import Bootstrap, Config
-from kohort.cli.record_lines import Field, write_json, write_plain
-from kohort.cli.streaming import (
+from kohort.cli.cluster_options import Bootstrap, Config
+from kohort.cli.messages import fail, print_stderr
+from kohort.cli.record_lines import RecordField, format_json, format_plain
+from kohort.cli.record_options import (
     Kafka,
     check_reachable,
-    hearing_consumers,
-    note,
-    one_sentence_about,
-    read_moment,
+    forward_consumer_warnings,
     read_options,
-    refuse,
-    until_told_to_end,
+    read_start_time,
+    report_errors,
+    stop_on_signal,
 )
-from kohort.types import Millis, Offset, Partition, Topic
+from kohort.client.consumer import Consumer
+from kohort.client.errors import ConfigurationError, ConsumerError
+from kohort.client.fetch.consumer_records import ConsumerRecord
+from kohort.client.rebalances import ConsumerRebalanceListener
+from kohort.types import Millis, Offset, Partition, Topic, TopicPartition
 
-if TYPE_CHECKING:
-    from kohort.client.consumer import Consumer
-    from kohort.client.fetching.records import ConsumerRecord
-    from kohort.client.topic_partition import TopicPartition
 
-
-class Assignor(StrEnum):
+class AssignorName(StrEnum):
     RANGE = "range"
     ROUND_ROBIN = "roundrobin"
     STICKY = "sticky"
@@ -41,56 +39,63 @@ class Assignor(StrEnum):
 
 
 _Topics = Annotated[
-    list[str], typer.Argument(metavar="TOPIC...", help="What to read; ^PATTERN with a group.")
+    list[str],
+    typer.Argument(metavar="TOPIC...", help="Topics to read. With --group also one ^PATTERN."),
 ]
 _Group = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="Share partitions and commits with this group."),
+    typer.Option(metavar="ID", help="Join this consumer group."),
 ]
 _FromBeginning = Annotated[
     bool,
-    typer.Option("--from-beginning", help="Begin with the oldest record, unless committed."),
+    typer.Option("--from-beginning", help="Start at the log start if no offset is committed."),
 ]
 _Partition = Annotated[
     list[int] | None,
-    typer.Option(metavar="N", min=0, help="Only this one; may be repeated. Without a group."),
+    typer.Option(
+        metavar="N", min=0, help="Read only this partition. May be repeated. Not with --group."
+    ),
 ]
 _Offset = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Begin here: a number, -N before the end, earliest or latest."),
+    typer.Option(
+        metavar="N", help="Start offset: a number, -N before the end, earliest or latest."
+    ),
 ]
 _Since = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Begin then: 2026-11-16T09:00, or 90m, 6h, 7d ago."),
+    typer.Option(metavar="TIME", help="Start time: 2026-11-16T09:00, or 90m, 6h, 7d ago."),
 ]
 _UntilEnd = Annotated[
-    bool, typer.Option("--until-end", help="Stop at what is the end now. Without a group.")
+    bool, typer.Option("--until-end", help="Stop at the current end of the log. Not with --group.")
 ]
-_Max = Annotated[int | None, typer.Option("--max", metavar="N", min=1, help="Stop after so many.")]
+_Max = Annotated[
+    int | None, typer.Option("--max", metavar="N", min=1, help="Stop after N records.")
+]
 _Timeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0.1, help="Stop when none has come for so long."),
+    typer.Option(metavar="SECONDS", min=0.1, help="Stop if no record arrives for this long."),
 ]
 _InstanceId = Annotated[
-    str | None, typer.Option(metavar="ID", help="Be a static member under this name.")
+    str | None, typer.Option(metavar="ID", help="Join as the static member with this instance id.")
 ]
 _Assignor = Annotated[
-    list[Assignor] | None,
-    typer.Option(help="How partitions are dealt out; may be repeated, best first."),
+    list[AssignorName] | None,
+    typer.Option(help="Partition assignor. May be repeated, preferred one first."),
 ]
-_NoCommit = Annotated[bool, typer.Option("--no-commit", help="Leave the group's offsets alone.")]
+_NoCommit = Annotated[bool, typer.Option("--no-commit", help="Do not commit offsets.")]
 _Show = Annotated[
-    list[Field] | None,
-    typer.Option(help="Put this before the value, with a tab; may be repeated."),
+    list[RecordField] | None,
+    typer.Option(help="Print this field before the value, tab-separated. May be repeated."),
 ]
-_Null = Annotated[str, typer.Option("--null", metavar="TEXT", help="How null is written.")]
-_AsJson = Annotated[bool, typer.Option("--json", help="A JSON object for each record.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing about assignments.")]
+_Null = Annotated[str, typer.Option("--null", metavar="TEXT", help="Text to print for null.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per record.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", help="Print no messages about assignments.")]
 
 _POLL_MS: Final = 200
-"""How long Ctrl-C may have to wait."""
+"""Ctrl-C takes effect within this time."""
 
-_MOST_AT_ONCE: Final = 500
+_POLL_RECORDS_MAX: Final = 500
 
 
 def run(
@@ -115,25 +120,25 @@ def run(
     kafka: Kafka = None,
     command_config: Config = None,
 ) -> None:
-    """Read topics, alone or as a member of a group, until Ctrl-C.
+    """Print the records of topics, with or without a consumer group.
 
-    The exit code is 0 when it ended as it was told to, and 1 where fewer than --max came in time.
+    Runs until Ctrl-C unless an option stops it. Exits with 1 if fewer than --max records arrive.
 
     \b
       kohort consume orders --from-beginning --until-end
       kohort consume orders --group billing --show key --json
       kohort consume orders --partition 0 --offset -10 --max 10
     """
-    beginning = _Beginning(
+    start = _StartPosition(
         partitions=tuple(Partition(each) for each in partition or ()),
         offset=_read_offset(offset),
-        since=read_moment(since),
+        since=read_start_time(since),
         is_earliest=from_beginning,
     )
     if group is None:
-        _refuse_group_words(topics, instance_id, assignor, is_commit_refused=no_commit)
+        _check_options_without_group(topics, instance_id, assignor, is_without_commit=no_commit)
     else:
-        beginning.refuse_in_group(is_until_end=until_end)
+        start.check_in_group(is_until_end=until_end)
     options: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "client.id": "kohort-consume",
@@ -146,71 +151,66 @@ def run(
         **({"partition.assignment.strategy": list(assignor)} if assignor else {}),
         **read_options(kafka, command_config),
     }
-    limits = _Limits(is_until_end=until_end, most=most, timeout=timeout)
-    write = write_json if as_json else _plain_writer(show or (), null)
+    limits = _StopConditions(is_until_end=until_end, record_max=most, timeout=timeout)
+    format_record = format_json if as_json else _plain_formatter(show or (), null)
     check_reachable(bootstrap)
-    _consume(options, topics, beginning, limits, write, is_quiet=quiet)
+    _consume(options, topics, start, limits, format_record, is_quiet=quiet)
 
 
-class _Limits:
-    """When it is enough."""
-
-    def __init__(self, *, is_until_end: bool, most: int | None, timeout: float | None) -> None:
-        self.is_until_end, self.most, self.timeout = is_until_end, most, timeout
+class _StopConditions:
+    def __init__(
+        self, *, is_until_end: bool, record_max: int | None, timeout: float | None
+    ) -> None:
+        self.is_until_end, self.record_max, self.timeout = is_until_end, record_max, timeout
 
 
 def _consume(
     options: dict[str, Any],
     topics: list[str],
-    beginning: "_Beginning",
-    limits: _Limits,
-    write: "Callable[[ConsumerRecord], bytes]",
+    start: "_StartPosition",
+    limits: _StopConditions,
+    format_record: Callable[[ConsumerRecord], bytes],
     *,
     is_quiet: bool,
 ) -> None:
-    from kohort.client.errors import ConsumerError  # noqa: PLC0415  # other verbs need none
-
-    say: Callable[[str], object] = (lambda _: None) if is_quiet else note
+    print_line: Callable[[str], object] = (lambda _: None) if is_quiet else print_stderr
     with (
-        one_sentence_about(ConsumerError),
-        hearing_consumers(None if is_quiet else note),
-        until_told_to_end() as is_told,
+        report_errors(ConsumerError),
+        forward_consumer_warnings(None if is_quiet else print_stderr),
+        stop_on_signal() as is_stopping,
         _open(options) as consumer,
     ):
-        goals: dict[TopicPartition, Offset] | None = None
+        ends: dict[TopicPartition, Offset] | None = None
         if "group.id" in options:
-            _subscribe(consumer, topics, say)
+            _subscribe(consumer, topics, print_line)
         else:
-            goals = _assign(consumer, topics, beginning, say, is_until_end=limits.is_until_end)
-        count = _Reading(consumer, goals, limits).run(write, is_told)
-    if limits.most is not None and count < limits.most and not is_told():
-        refuse(f"only {count} of {limits.most} records came")
+            ends = _assign(consumer, topics, start, print_line, is_until_end=limits.is_until_end)
+        count = _RecordPrinter(consumer, ends, limits).run(format_record, is_stopping)
+    if limits.record_max is not None and count < limits.record_max and not is_stopping():
+        fail(f"only {count} of {limits.record_max} records arrived")
 
 
-def _open(options: dict[str, Any]) -> "Consumer":
-    from kohort.client.consumer import Consumer  # noqa: PLC0415  # as above
-    from kohort.client.errors import BadOption  # noqa: PLC0415
-
+def _open(options: dict[str, Any]) -> Consumer:
     try:
         return Consumer(options)
-    except BadOption as error:
+    except ConfigurationError as error:
         raise typer.BadParameter(f"{error}.", param_hint="--kafka") from None
 
 
-def _plain_writer(fields: Iterable[Field], null: str) -> "Callable[[ConsumerRecord], bytes]":
-    wanted, is_for_eyes = tuple(fields), sys.stdout.isatty()
-    return lambda record: write_plain(record, wanted, null=null.encode(), is_for_eyes=is_for_eyes)
+def _plain_formatter(fields: Iterable[RecordField], null: str) -> Callable[[ConsumerRecord], bytes]:
+    shown, is_terminal = tuple(fields), sys.stdout.isatty()
+    return lambda record: format_plain(record, shown, null=null.encode(), is_terminal=is_terminal)
 
 
-# Where to begin
+# Start position
 
 
-class _Beginning:
+class _StartPosition:
     def __init__(
         self,
         *,
         partitions: tuple[Partition, ...],
-        offset: "int | Millis | None",
+        offset: int | None,
         since: Millis | None,
         is_earliest: bool,
     ) -> None:
@@ -219,173 +219,174 @@ class _Beginning:
         self.since = since
         self.is_earliest = is_earliest
         if (offset is not None) + (since is not None) + is_earliest > 1:
-            reason = "only one of --from-beginning, --offset and --since can be meant."
+            reason = "use only one of --from-beginning, --offset and --since."
             raise typer.BadParameter(reason, param_hint="--offset")
 
-    def refuse_in_group(self, *, is_until_end: bool) -> None:
-        for word, is_given in (
+    def check_in_group(self, *, is_until_end: bool) -> None:
+        for option, is_given in (
             ("--partition", bool(self.partitions)),
             ("--offset", self.offset is not None),
             ("--since", self.since is not None),
             ("--until-end", is_until_end),
         ):
             if is_given:
-                reason = "a group deals out partitions and knows where it stands; leave out --group"
-                raise typer.BadParameter(
-                    f"{reason}, or use `kohort groups reset`.", param_hint=word
+                reason = (
+                    "not allowed with --group, which assigns partitions and starts at committed "
+                    "offsets. Use `kohort groups reset` to change those."
                 )
+                raise typer.BadParameter(reason, param_hint=option)
 
-    def places(
-        self, consumer: "Consumer", partitions: "Collection[TopicPartition]"
-    ) -> "dict[TopicPartition, Offset]":
-        """The first offset to read, of each."""
+    def find_offsets(
+        self, consumer: Consumer, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Offset]:
+        """Return the first offset to read of each partition."""
         oldest = consumer.beginning_offsets(partitions)
         ends = consumer.end_offsets(partitions)
         if self.is_earliest:
             return oldest
         if self.since is not None:
             found = consumer.offsets_for_times(dict.fromkeys(partitions, self.since))
-            return {each: told.offset if told else ends[each] for each, told in found.items()}
+            return {each: hit.offset if hit else ends[each] for each, hit in found.items()}
         if self.offset is None:
             return ends
         if self.offset < 0:
             return {
                 each: max(oldest[each], Offset(end + self.offset)) for each, end in ends.items()
             }
-        place = Offset(self.offset)
-        return {each: min(max(oldest[each], place), end) for each, end in ends.items()}
+        offset = Offset(self.offset)
+        return {each: min(max(oldest[each], offset), end) for each, end in ends.items()}
 
 
-_EDGES: Final = {"earliest": 0, "latest": 2**63 - 1}
+_NAMED_OFFSETS: Final = {"earliest": 0, "latest": 2**63 - 1}
 
 
 def _read_offset(text: str | None) -> int | None:
     if text is None:
         return None
-    if text in _EDGES:
-        return _EDGES[text]
+    if text in _NAMED_OFFSETS:
+        return _NAMED_OFFSETS[text]
     if not text.removeprefix("-").isdecimal() or text == "-0":
-        reason = f"{text!r} is neither a number, nor earliest, nor latest."
+        reason = f"{text!r} is not a number, earliest or latest."
         raise typer.BadParameter(reason, param_hint="--offset")
     return int(text)
 
 
-def _refuse_group_words(
+def _check_options_without_group(
     topics: list[str],
     instance_id: str | None,
-    assignor: list[Assignor] | None,
+    assignor: list[AssignorName] | None,
     *,
-    is_commit_refused: bool,
+    is_without_commit: bool,
 ) -> None:
-    for word, is_given in (
+    for option, is_given in (
         ("--instance-id", instance_id is not None),
         ("--assignor", bool(assignor)),
-        ("--no-commit", is_commit_refused),
+        ("--no-commit", is_without_commit),
         ("TOPIC", any(topic.startswith("^") for topic in topics)),
     ):
         if is_given:
-            raise typer.BadParameter("it has a meaning only with --group.", param_hint=word)
+            raise typer.BadParameter("needs --group.", param_hint=option)
 
 
-# What to read
+# Partitions
 
 
 def _assign(
-    consumer: "Consumer",
+    consumer: Consumer,
     topics: list[str],
-    beginning: _Beginning,
-    say: Callable[[str], object],
+    start: _StartPosition,
+    print_line: Callable[[str], object],
     *,
     is_until_end: bool,
-) -> "dict[TopicPartition, Offset] | None":
-    """Begins to read; where to stop, if at all."""
-    partitions = sorted(_find_partitions(consumer, topics, beginning.partitions))
-    places = beginning.places(consumer, partitions)
-    goals = consumer.end_offsets(partitions) if is_until_end else None
+) -> dict[TopicPartition, Offset] | None:
+    """Assign the partitions and seek. Return the offsets to stop at, if any."""
+    partitions = sorted(_find_partitions(consumer, topics, start.partitions))
+    offsets = start.find_offsets(consumer, partitions)
+    ends = consumer.end_offsets(partitions) if is_until_end else None
     consumer.assign(partitions)
-    for partition, place in places.items():
-        consumer.seek(partition, place)
-    shown = ", ".join(f"{each.topic}-{each.partition} from {places[each]}" for each in partitions)
-    say(f"reading {shown}")
-    return goals
+    for partition, offset in offsets.items():
+        consumer.seek(partition, offset)
+    shown = ", ".join(f"{each.topic}-{each.partition} from {offsets[each]}" for each in partitions)
+    print_line(f"reading {shown}")
+    return ends
 
 
 def _find_partitions(
-    consumer: "Consumer", topics: list[str], wanted: tuple[Partition, ...]
-) -> "Iterator[TopicPartition]":
-    from kohort.client.topic_partition import TopicPartition  # noqa: PLC0415  # as above
-
+    consumer: Consumer, topics: list[str], selected: tuple[Partition, ...]
+) -> Iterator[TopicPartition]:
     for topic in dict.fromkeys(topics):
-        there = consumer.partitions_for(topic)
-        if not there:
-            refuse(f"topic {topic!r} does not exist")
-        for partition in wanted or there:
-            if partition not in there:
-                refuse(f"topic {topic!r} has no partition {partition}; it has {len(there)}")
+        existing = consumer.partitions_for_topic(topic)
+        if not existing:
+            fail(f"topic {topic!r} does not exist")
+        for partition in selected or existing:
+            if partition not in existing:
+                fail(f"topic {topic!r} has no partition {partition}; it has {len(existing)}")
             yield TopicPartition(Topic(topic), partition)
 
 
-def _subscribe(consumer: "Consumer", topics: list[str], say: Callable[[str], object]) -> None:
-    from kohort.client.listener import ConsumerRebalanceListener  # noqa: PLC0415  # as above
-
-    class Listener(ConsumerRebalanceListener):
-        def on_partitions_assigned(self, partitions: "Collection[TopicPartition]") -> None:
+def _subscribe(consumer: Consumer, topics: list[str], print_line: Callable[[str], object]) -> None:
+    class AssignmentPrinter(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
             held = consumer.assignment() | frozenset(partitions)
-            say(f"assigned {_names(partitions)}; holds {len(held)}")
+            print_line(f"assigned {_format_partitions(partitions)}; holds {len(held)}")
 
-        def on_partitions_revoked(self, partitions: "Collection[TopicPartition]") -> None:
-            say(f"revoked {_names(partitions)}")
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            print_line(f"revoked {_format_partitions(partitions)}")
 
-        def on_partitions_lost(self, partitions: "Collection[TopicPartition]") -> None:
-            say(f"lost {_names(partitions)}")
+        def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+            print_line(f"lost {_format_partitions(partitions)}")
 
     patterns = [topic for topic in topics if topic.startswith("^")]
     if patterns:
         if len(topics) > 1:
-            raise typer.BadParameter("a pattern stands alone.", param_hint="TOPIC")
-        consumer.subscribe(pattern=patterns[0], listener=Listener())
+            raise typer.BadParameter("a ^PATTERN must be the only TOPIC.", param_hint="TOPIC")
+        consumer.subscribe(pattern=patterns[0], listener=AssignmentPrinter())
         return
     for topic in topics:
-        if not consumer.partitions_for(topic):
-            refuse(f"topic {topic!r} does not exist")
-    consumer.subscribe(topics, listener=Listener())
+        if not consumer.partitions_for_topic(topic):
+            fail(f"topic {topic!r} does not exist")
+    consumer.subscribe(topics, listener=AssignmentPrinter())
 
 
-def _names(partitions: "Iterable[TopicPartition]") -> str:
+def _format_partitions(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[str]] = {}
     for topic, number in sorted(partitions):
         by_topic.setdefault(topic, []).append(str(number))
     return ", ".join(f"{topic}-{','.join(each)}" for topic, each in by_topic.items()) or "nothing"
 
 
-# Reading
+# Records
 
 
-class _Reading:
+class _RecordPrinter:
     def __init__(
         self,
-        consumer: "Consumer",
-        goals: "dict[TopicPartition, Offset] | None",
-        limits: _Limits,
+        consumer: Consumer,
+        ends: dict[TopicPartition, Offset] | None,
+        limits: _StopConditions,
     ) -> None:
         self._consumer = consumer
-        self._goals = goals
-        self._open = dict(goals or {})
-        """Where the goal has not been reached yet."""
-        self._most = limits.most
+        self._ends = ends
+        self._unfinished = dict(ends or {})
+        """End offsets of partitions that are not read to their end yet."""
+        self._record_max = limits.record_max
         self._timeout = limits.timeout
 
-    def run(self, write: "Callable[[ConsumerRecord], bytes]", is_told: Callable[[], bool]) -> int:
-        """How many records were written before it was time to stop."""
+    def run(
+        self,
+        format_record: Callable[[ConsumerRecord], bytes],
+        is_stopping: Callable[[], bool],
+    ) -> int:
+        """Print records until a stop condition is met. Return their number."""
         out, count, last = sys.stdout.buffer, 0, time.monotonic()
-        while not is_told() and not self._is_enough(count):
-            left = _MOST_AT_ONCE if self._most is None else self._most - count
-            polled = self._consumer.poll(_POLL_MS, max_records=min(left, _MOST_AT_ONCE))
+        while not is_stopping() and not self._is_finished(count):
+            left = _POLL_RECORDS_MAX if self._record_max is None else self._record_max - count
+            polled = self._consumer.poll(_POLL_MS, max_records=min(left, _POLL_RECORDS_MAX))
             for partition, records in polled.items():
-                wanted = self._wanted(partition, records)
-                out.writelines(write(record) for record in wanted)
-                count += len(wanted)
-            # What was written is out before the next poll says that it is done with.
+                kept = self._before_end(partition, records)
+                out.writelines(format_record(record) for record in kept)
+                count += len(kept)
+            # The next poll may commit these records, so they must be written before it.
             out.flush()
             now = time.monotonic()
             if polled:
@@ -394,19 +395,19 @@ class _Reading:
                 break
         return count
 
-    def _wanted(
-        self, partition: "TopicPartition", records: "list[ConsumerRecord]"
-    ) -> "list[ConsumerRecord]":
-        if self._goals is None:
+    def _before_end(
+        self, partition: TopicPartition, records: list[ConsumerRecord]
+    ) -> list[ConsumerRecord]:
+        if self._ends is None:
             return records
-        return [record for record in records if record.offset < self._goals[partition]]
+        return [record for record in records if record.offset < self._ends[partition]]
 
-    def _is_enough(self, count: int) -> bool:
-        if self._most is not None and count >= self._most:
+    def _is_finished(self, count: int) -> bool:
+        if self._record_max is not None and count >= self._record_max:
             return True
-        for partition, goal in list(self._open.items()):
-            if self._consumer.position(partition) >= goal:
-                # What comes behind its end must not keep the others waiting.
+        for partition, end in list(self._unfinished.items()):
+            if self._consumer.position(partition) >= end:
+                # Records after its end must not delay the other partitions.
                 self._consumer.pause(partition)
-                del self._open[partition]
-        return self._goals is not None and not self._open
+                del self._unfinished[partition]
+        return self._ends is not None and not self._unfinished

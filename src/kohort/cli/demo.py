@@ -1,7 +1,7 @@
-"""kohort demo: all of Kohort at work, in one command.
+"""kohort demo: runs a node, the console, consumers and a Spark report in one command.
 
-The exit code is 0 where all went well, Ctrl-C included; 1 where a part has died; 2 where the
-command is not understood; 130 where a second Ctrl-C did not let it come to its end.
+Exit codes: 0 if everything went well, also after Ctrl-C; 1 if a part failed; 2 if the command line
+is invalid; 130 after a second Ctrl-C.
 """
 
 import os
@@ -13,38 +13,52 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Final
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console as Terminal
+from rich.table import Table
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from kohort.console.server import Console
-    from kohort.demo.news import Found, Line, Opened, Summary
-    from kohort.demo.show import Stop
-    from kohort.demo.stage import DemoWish
+from kohort.cli.messages import fail
+from kohort.console.server import Console
+from kohort.demo.console_port import ConsoleUnavailable, bind_console
+from kohort.demo.demo_events import (
+    ActionTaken,
+    DemoStarted,
+    DemoSummary,
+    LoggedEvent,
+    PartFailed,
+    ReportFinding,
+    ReportWritten,
+)
+from kohort.demo.event_text import sentence_of, subject_of
+from kohort.demo.runner import StopSignals, run_demo
+from kohort.demo.schedule import MINUTES_MAX, MINUTES_MIN
+from kohort.demo.setup import DemoOptions
+from kohort.pipeline.session import SparkUnavailable, check_java, check_spark
 
 _Minutes = Annotated[
     float | None,
-    typer.Option(metavar="N", help="End by itself after so long. Else: at Ctrl-C."),
+    typer.Option(metavar="N", help="Stop after N minutes (default: run until Ctrl-C)."),
 ]
-_Seed = Annotated[int, typer.Option(help="The same seed gives the same schedule.")]
+_Seed = Annotated[int, typer.Option(help="Seed of the schedule and of the orders.")]
 _To = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="Where all goes; must be empty or new. Else: a temporary one."
+        metavar="DIR", help="Output directory, empty or new (default: a temporary directory)."
     ),
 ]
 _Listen = Annotated[
     str | None,
     typer.Option(
         metavar="HOST:PORT",
-        help="Where the console is. Else: a free port of this machine, 8080 or above.",
+        help="Address of the console (default: the first free port from 8080 on 127.0.0.1).",
     ),
 ]
 _NoSpark = Annotated[
-    bool, typer.Option("--no-spark", help="Leave out what Spark does: table and report.")
+    bool, typer.Option("--no-spark", help="Run without Spark: no table of orders, no report.")
 ]
 
 
@@ -56,102 +70,76 @@ def run(
     listen: _Listen = None,
     no_spark: _NoSpark = False,
 ) -> None:
-    """Show Kohort at work: a node, its console, a shop in trouble, Spark, and the report.
+    """Run a demo: a node, its console, consumers that fail on schedule, and a Spark report.
 
-    Ctrl-C ends it in order, twice at once. docs/demo.md says what there is to see.
+    Ctrl-C shuts down cleanly; a second Ctrl-C stops immediately. docs/guide/demo.md describes what
+    happens.
     """
-    from kohort.demo import schedule  # noqa: PLC0415  # other verbs start without it
-
-    least, most = schedule.MINUTES_MIN, schedule.MINUTES_MAX
-    if minutes is not None and not least <= minutes <= most:
-        _refuse(f"--minutes {minutes:g}: it takes {least} to {most}", 2)
-    directory = _claim(to)
+    if minutes is not None and not MINUTES_MIN <= minutes <= MINUTES_MAX:
+        fail(f"--minutes {minutes:g}: must be between {MINUTES_MIN} and {MINUTES_MAX}", 2)
+    directory = _create_directory(to)
     try:
-        console = _bind(listen, directory)
-    except typer.Exit:
+        console = bind_console(listen, directory)
+    except ConsoleUnavailable as error:
         if to is None:
             directory.rmdir()
-        raise
-    from kohort.demo.stage import DemoWish  # noqa: PLC0415  # it needs what the console does
+        fail(error)
+    no_spark_reason = "--no-spark was given" if no_spark else _check_spark()
+    options = DemoOptions(
+        seed=seed, minutes=minutes, directory=directory, has_spark=no_spark_reason is None
+    )
+    raise typer.Exit(_run(options, console, no_spark_reason))
 
-    without = "--no-spark was given" if no_spark else _find_what_spark_lacks()
-    wish = DemoWish(seed=seed, minutes=minutes, directory=directory, has_spark=without is None)
-    raise typer.Exit(_show(wish, console, without))
 
-
-def _show(wish: "DemoWish", console: "Console", without: str | None) -> int:
-    from kohort.demo.news import Opened, Summary  # noqa: PLC0415  # as above
-    from kohort.demo.show import play  # noqa: PLC0415
-
-    screen = _Screen(wish)
-    with _until_told_to_end() as stop:
-        for told in play(wish, console, stop):
-            if isinstance(told.news, Opened):
-                screen.open(told.news, without)
-            elif isinstance(told.news, Summary):
-                screen.sum_up(told.news)
-                return 1 if told.news.died else 0
+def _run(options: DemoOptions, console: Console, no_spark_reason: str | None) -> int:
+    printer = _DemoPrinter(options)
+    with _stop_on_signals() as stop:
+        for each in run_demo(options, console, stop):
+            if isinstance(each.event, DemoStarted):
+                printer.print_start(each.event, no_spark_reason)
+            elif isinstance(each.event, DemoSummary):
+                printer.print_summary(each.event)
+                return 1 if each.event.failures else 0
             else:
-                screen.tell(told.at_ms, told.news)
-    # Threads that are in the middle of something would keep this process waiting.
-    screen.say("ended at once; what was written so far is in " + str(wish.directory))
+                printer.print_event(each.at_ms, each.event)
+    # A normal exit would wait for threads that are still busy.
+    printer.print(f"stopped immediately; the output so far is in {options.directory}")
     sys.stdout.flush()
     os._exit(130)
 
 
-# What is wished for
-
-
-def _claim(to: Path | None) -> Path:
+def _create_directory(to: Path | None) -> Path:
     if to is None:
         return Path(tempfile.mkdtemp(prefix="kohort-demo-"))
     try:
         to.mkdir(parents=True, exist_ok=True)
         if any(to.iterdir()):
-            _refuse(f"--to {to}: it is not empty", 2)
+            fail(f"--to {to}: directory is not empty", 2)
     except OSError as error:
-        _refuse(f"--to {to}: {error.strerror}", 2)
+        fail(f"--to {to}: {error.strerror}", 2)
     return to.resolve()
 
 
-def _find_what_spark_lacks() -> str | None:
-    from kohort.demo.warehouse import check_spark_runs  # noqa: PLC0415  # as above
-    from kohort.pipeline.session import NoSpark  # noqa: PLC0415
-
+def _check_spark() -> str | None:
+    """Return why Spark cannot run; None if it can."""
     try:
-        check_spark_runs()
-    except NoSpark as error:
+        check_spark()
+        check_java()
+    except SparkUnavailable as error:
         return str(error)
     return None
 
 
-def _bind(listen: str | None, directory: Path) -> "Console":
-    from kohort.demo.console import NoConsole, bind_console  # noqa: PLC0415  # as above
-
-    try:
-        return bind_console(listen, directory)
-    except NoConsole as error:
-        _refuse(str(error), 1)
-
-
-def _refuse(reason: str, code: int) -> NoReturn:
-    typer.echo(f"kohort: {reason}", err=True)
-    raise typer.Exit(code)
-
-
 @contextmanager
-def _until_told_to_end() -> "Iterator[Stop]":
-    """Once, in order; twice, at once."""
-    from kohort.demo.show import Stop  # noqa: PLC0415  # as above
+def _stop_on_signals() -> Iterator[StopSignals]:
+    stop = StopSignals()
 
-    stop = Stop()
+    def handle(_number: int, _frame: object) -> None:
+        if stop.cleanly.is_set():
+            stop.immediately.set()
+        stop.cleanly.set()
 
-    def end(_number: int, _frame: object) -> None:
-        if stop.soon.is_set():
-            stop.at_once.set()
-        stop.soon.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -159,140 +147,132 @@ def _until_told_to_end() -> "Iterator[Stop]":
             signal.signal(number, handler)
 
 
-# The terminal
+# Output
 
 
-class _Screen:
-    """One line for each thing that happens, and tables at the end."""
+class _DemoPrinter:
+    """Prints one line per event, and tables at the end."""
 
-    def __init__(self, wish: "DemoWish") -> None:
-        from rich.console import Console  # noqa: PLC0415  # as above
+    def __init__(self, options: DemoOptions) -> None:
+        self._options = options
+        self._terminal = Terminal(highlight=False, soft_wrap=True)
 
-        self._wish = wish
-        self._console: Console = Console(highlight=False, soft_wrap=True)
+    def print(self, sentence: str, style: str = "") -> None:
+        self._terminal.print(sentence, style=style, markup=False)
 
-    def say(self, sentence: str, style: str = "") -> None:
-        self._console.print(sentence, style=style, markup=False)
-
-    def open(self, opened: "Opened", without: str | None) -> None:
-        length = "until Ctrl-C" if self._wish.minutes is None else f"{self._wish.minutes:g} minutes"
-        self.say(f"Kohort at work: seed {opened.seed}, {length}", "bold")
-        self.say("")
-        for what, where in (
-            ("open", opened.console),
-            ("token", opened.token),
-            ("join in", f"{opened.bootstrap_servers}, with any Kafka client"),
-            ("find", f"everything in {self._wish.directory}"),
+    def print_start(self, started: DemoStarted, no_spark_reason: str | None) -> None:
+        minutes = self._options.minutes
+        length = "until Ctrl-C" if minutes is None else f"{minutes:g} min"
+        self.print(f"Kohort demo: seed {started.seed}, {length}", "bold")
+        self.print("")
+        for name, content in (
+            ("console", started.console_url),
+            ("token", started.token),
+            ("broker", f"{started.bootstrap_servers}, for any Kafka client"),
+            ("output", str(self._options.directory)),
         ):
-            if where is None:
-                continue
-            self._console.print(_text((f"  {what:9}", "dim"), (where, "bold cyan")))
-        self.say("")
-        if without is not None:
-            self.say(f"There will be no table of orders and no report: {without}", "yellow")
-            self.say("")
-        self.say(_PROLOGUE.format(roles=opened.roles))
-        self.say("")
+            if content is not None:
+                self._terminal.print(_styled((f"  {name:9}", "dim"), (content, "bold cyan")))
+        self.print("")
+        if no_spark_reason is not None:
+            self.print(f"No table of orders and no report: {no_spark_reason}", "yellow")
+            self.print("")
+        self.print(_INTRODUCTION.format(roles=started.roles))
+        self.print("")
 
-    def tell(self, at_ms: int, news: "Line") -> None:
-        from kohort.demo.words import sentence_of, subject_of  # noqa: PLC0415  # as above
-
+    def print_event(self, at_ms: int, event: LoggedEvent) -> None:
         clock = f"{at_ms // 60_000:3}:{at_ms // 1_000 % 60:02}  "
-        who = f"{subject_of(news):12}  "
-        sentence = self._fold(sentence_of(news), len(clock + who))
-        self._console.print(_text((clock, "dim"), (who, "cyan"), (sentence, _style_of(news))))
+        subject = f"{subject_of(event):12}  "
+        sentence = self._wrap(sentence_of(event), len(clock + subject))
+        self._terminal.print(
+            _styled((clock, "dim"), (subject, "cyan"), (sentence, _style_of(event)))
+        )
 
-    def sum_up(self, summary: "Summary") -> None:
-        self.say("")
-        self.say(f"Ended after {summary.seconds:.0f} s.", "bold")
-        self._console.print(_table_of_records(summary))
+    def print_summary(self, summary: DemoSummary) -> None:
+        self.print("")
+        self.print(f"Stopped after {summary.seconds:.0f} s.", "bold")
+        self._terminal.print(_orders_table(summary))
         if summary.triggers:
-            self._console.print(_table_of_rebalances(summary))
-        for found in summary.findings:
-            self._tell_finding(found)
-        for died in summary.died:
-            self.say(f"{died.part} has died: {died.why}", "red")
-        self.say("")
-        for place in summary.places:
-            self._console.print(_text((f"  {place.what:13}", "dim"), (place.path, "bold cyan")))
+            self._terminal.print(_rebalances_table(summary))
+        for finding in summary.findings:
+            self._print_finding(finding)
+        for failure in summary.failures:
+            self.print(f"{failure.part} failed: {failure.why}", "red")
+        self.print("")
+        for each in summary.paths:
+            self._terminal.print(_styled((f"  {each.what:13}", "dim"), (each.path, "bold cyan")))
 
-    def _tell_finding(self, found: "Found") -> None:
-        head = f"  {found.severity:10}"
-        what = self._fold(f"{found.group_id}: {found.what}", len(head))
-        advice = " " * len(head) + self._fold(found.advice, len(head))
-        style = {"critical": "red", "warning": "yellow"}.get(found.severity, "")
-        self._console.print(_text((head, style), (what, "")))
-        self._console.print(_text((advice, "dim")))
+    def _print_finding(self, finding: ReportFinding) -> None:
+        head = f"  {finding.severity:10}"
+        what = self._wrap(f"{finding.group_id}: {finding.what}", len(head))
+        advice = " " * len(head) + self._wrap(finding.advice, len(head))
+        style = {"critical": "red", "warning": "yellow"}.get(finding.severity, "")
+        self._terminal.print(_styled((head, style), (what, "")))
+        self._terminal.print(_styled((advice, "dim")))
 
-    def _fold(self, text: str, indent: int) -> str:
-        """As many lines as the terminal needs; where it is none, a line stays a line."""
-        if not self._console.is_terminal:
+    def _wrap(self, text: str, indent: int) -> str:
+        """Wrap the text on a terminal. In a file or pipe an event stays one line."""
+        if not self._terminal.is_terminal:
             return text
-        whole = re.sub(r"(?<=\d) (?=s\b)", _UNBROKEN, text)
-        width = max(self._console.width - indent, 40)
-        lines = textwrap.wrap(whole, width, break_long_words=False)
-        return f"\n{' ' * indent}".join(lines).replace(_UNBROKEN, " ")
+        unbroken = re.sub(r"(?<=\d) (?=s\b)", _NO_BREAK_SPACE, text)
+        width = max(self._terminal.width - indent, 40)
+        lines = textwrap.wrap(unbroken, width, break_long_words=False)
+        return f"\n{' ' * indent}".join(lines).replace(_NO_BREAK_SPACE, " ")
 
 
-_UNBROKEN = "\u00a0"
-"""A space at which no line ends; seconds stay with their number."""
+_NO_BREAK_SPACE: Final = "\u00a0"
+"""Keeps a number and its unit on one line."""
 
-_PROLOGUE = (
-    "A shop sells; checkout and billing read its orders. {roles.staller} is slow, {roles.victim} "
-    "frail and\n{roles.restless} restless. Ctrl-C ends it in order, twice at once."
+_INTRODUCTION: Final = (
+    "A shop produces orders; the groups checkout and billing consume them. {roles.slow} is slow, "
+    "{roles.unstable} crashes,\nand {roles.flapping} restarts repeatedly. Ctrl-C shuts down "
+    "cleanly; a second Ctrl-C stops immediately."
 )
 
 
-def _style_of(news: "Line") -> str:
-    from kohort.demo.news import Acted, Died, Explained  # noqa: PLC0415  # as above
-
-    match news:
-        case Acted():
+def _style_of(event: LoggedEvent) -> str:
+    match event:
+        case ActionTaken():
             return "dim"
-        case Died():
+        case PartFailed():
             return "red"
-        case Explained():
+        case ReportWritten():
             return "green"
         case _:
             return ""
 
 
-def _text(*parts: tuple[str, str]) -> Any:
-    from rich.text import Text  # noqa: PLC0415  # as above
-
+def _styled(*parts: tuple[str, str]) -> Text:
     return Text.assemble(*parts)
 
 
-def _table_of_records(summary: "Summary") -> "Table":
+def _orders_table(summary: DemoSummary) -> Table:
     table = _new_table("orders", "", "")
-    table.add_row("placed", f"{summary.produced:,}", "")
+    table.add_row("produced", f"{summary.produced:,}", "")
     for group_id, count in sorted(summary.consumed.items()):
         again = max(0, count - summary.produced + summary.lag.get(group_id, 0))
-        more = f"{again:,} of them again, after a crash or an eviction" if again else ""
-        table.add_row(f"read by {group_id}", f"{count:,}", more)
+        remark = f"{again:,} of them twice, after a crash or a timeout" if again else ""
+        table.add_row(f"consumed by {group_id}", f"{count:,}", remark)
     if summary.ingested is not None:
         bad = summary.bad or 0
-        late = summary.produced - summary.ingested - bad
-        notes = [f"and {bad:,} that are no JSON, set aside"] if bad else []
-        notes += [f"{late:,} were not taken in time"] if late > 0 else []
-        table.add_row("kept by Spark", f"{summary.ingested:,}", "; ".join(notes))
+        missing = summary.produced - summary.ingested - bad
+        remarks = [f"and {bad:,} with invalid JSON, stored separately"] if bad else []
+        remarks += [f"{missing:,} were not ingested in time"] if missing > 0 else []
+        table.add_row("stored by Spark", f"{summary.ingested:,}", "; ".join(remarks))
     return table
 
 
-def _table_of_rebalances(summary: "Summary") -> "Table":
+def _rebalances_table(summary: DemoSummary) -> Table:
     groups = sorted({group_id for counts in summary.triggers.values() for group_id in counts})
-    table = _new_table("rebalances began with", *groups)
+    table = _new_table("rebalances by trigger", *groups)
     for trigger, counts in summary.triggers.items():
         table.add_row(trigger, *(str(counts.get(group_id, "")) for group_id in groups))
     if summary.returned:
-        table.caption = f"  Static members came back {summary.returned} times, without any."
+        table.caption = f"  Static members rejoined {summary.returned} times without a rebalance."
     return table
 
 
-def _new_table(first: str, *others: str) -> "Table":
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # as above
-    from rich.table import Table  # noqa: PLC0415
-
+def _new_table(first: str, *others: str) -> Table:
     table = Table(box=SIMPLE_HEAD, caption_justify="left")
     table.add_column(first)
     for other in others:

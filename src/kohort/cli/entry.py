@@ -1,48 +1,53 @@
-"""Where the kohort command begins, and who reads its words.
+"""The entry point of the `kohort` command.
 
-Typer takes longer to load than a node to start, and many a node is started by somebody who waits
-for it. So `kohort serve` reads plain words by itself. All others are Typer's.
+Importing Typer takes longer than starting a node. So `kohort serve` with ordinary options is parsed
+here and needs no Typer. All other command lines are Typer's.
 """
 
 import gc
+import os
 import sys
 from typing import NoReturn
 
-from kohort.cli.wish import Wish, read_plainly
+from kohort.cli.serve_args import ServeOptions, parse_serve_args
+from kohort.extras import MissingExtra, require_extra
 
 
 def main() -> NoReturn:
-    wish = read_plainly(sys.argv[2:]) if sys.argv[1:2] == ["serve"] else None
-    if wish is not None:
-        _serve(wish)
-    from kohort.cli.app import app  # noqa: PLC0415  # see above
-
+    options = parse_serve_args(sys.argv[2:]) if sys.argv[1:2] == ["serve"] else None
+    if options is not None:
+        _serve(options)
+    try:
+        with require_extra("kohort"):
+            from kohort.cli.app import app  # noqa: PLC0415  # serve does not wait for Typer
+    except MissingExtra as error:
+        _exit(error, 2)
     app(prog_name="kohort")
     raise AssertionError("Typer ends the process")
 
 
-def _serve(wish: Wish) -> NoReturn:
+def _serve(options: ServeOptions) -> NoReturn:
+    # All imported objects live until the process ends, so a garbage collection during the import
+    # finds nothing.
+    gc.disable()
+    from kohort.cli.serve_run import serve  # noqa: PLC0415  # other commands need no node
+
+    gc.freeze()
+    gc.enable()
     try:
-        # All that is loaded stays: while it grows, looking through it for garbage is for nothing.
-        gc.disable()
-        from kohort.cli.serving import serve  # noqa: PLC0415  # it loads the node
+        with require_extra("kohort serve"):
+            code = serve(options)
+    except MissingExtra as error:
+        _exit(error, 1)
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        # Python flushes stdout when it exits, and would report the closed pipe once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
 
-        gc.freeze()
-        gc.enable()
-        sys.exit(serve(wish))
-    except (Exception, KeyboardInterrupt) as error:
-        _end_as_typer_would(error)
 
-
-def _end_as_typer_would(error: BaseException) -> NoReturn:
-    """However the words were read, a broken pipe, a Ctrl-C and a bug look the same from outside."""
-    import typer  # noqa: PLC0415  # see above
-
-    ending = typer.Typer(pretty_exceptions_show_locals=False)
-
-    @ending.command()
-    def fail() -> None:
-        raise error
-
-    ending(args=[])
-    raise AssertionError("Typer ends the process")
+def _exit(reason: object, code: int) -> NoReturn:
+    print(f"kohort: {reason}", file=sys.stderr)
+    sys.exit(code)

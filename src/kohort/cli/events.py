@@ -1,75 +1,83 @@
-"""kohort events: what a Kohort node noticed about its groups, from the topic it writes it to.
+"""kohort events: prints the events of a Kohort node's `__kohort_events` topic.
 
-A line for each event, for people, or the event itself in JSON. It decides nothing about groups.
+Each event is one line of text, or the event itself as JSON.
 """
 
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from kohort.admin.times import write_moment
-from kohort.cli.clusters import Bootstrap, Config
-from kohort.cli.streaming import (
+from kohort.cli.cluster_options import Bootstrap, Config
+from kohort.cli.messages import fail, print_stderr
+from kohort.cli.record_options import (
     Kafka,
     check_reachable,
-    hearing_consumers,
-    note,
-    one_sentence_about,
-    read_moment,
+    forward_consumer_warnings,
     read_options,
-    refuse,
-    until_told_to_end,
+    read_start_time,
+    report_errors,
+    stop_on_signal,
 )
-from kohort.types import Millis, Offset, Partition, Topic
-
-if TYPE_CHECKING:
-    from kohort.client.consumer import Consumer
-
-TOPIC: Final = Topic("__kohort_events")
-
-KINDS: Final = (
-    "rebalance-started",
-    "rebalance-ended",
-    "state-changed",
-    "member-id-issued",
-    "member-joined",
-    "member-gone",
-    "instance-replaced",
-    "pending-expired",
-    "nobody-rejoined",
-    "commit-refused",
-    "offsets-expired",
-    "group-deleted",
-    "not-kept",
+from kohort.client.consumer import Consumer
+from kohort.client.errors import ConfigurationError, ConsumerError
+from kohort.events.internal_topics import EVENTS_PARTITION, KOHORT_EVENTS
+from kohort.events.parser import BadEvent, EventReader
+from kohort.events.schema import (
+    EVENTS,
+    AppendFailedEvent,
+    CommitRefusedEvent,
+    Event,
+    EventDetails,
+    EventMember,
+    GroupDeletedEvent,
+    InstanceReplacedEvent,
+    MemberGoneEvent,
+    MemberIdIssuedEvent,
+    MemberJoinedEvent,
+    OffsetsExpiredEvent,
+    PendingExpiredEvent,
+    RebalanceEndedEvent,
+    RebalanceStartedEvent,
+    StateChangedEvent,
 )
+from kohort.settings.readers import did_you_mean
+from kohort.text.numbers import count
+from kohort.text.times import timestamp
+from kohort.types import Millis, Offset
 
 _Group = Annotated[
-    list[str] | None, typer.Option(metavar="ID", help="Only of this one; may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="ID", help="Print only events of this group. May be repeated."),
 ]
 _Kind = Annotated[
     list[str] | None,
-    typer.Option(metavar="KIND", help="Only such as rebalance-ended; may be repeated."),
+    typer.Option(
+        metavar="KIND", help="Print only this event, e.g. rebalance-ended. May be repeated."
+    ),
 ]
 _Since = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="Only what is newer: 2026-11-16T09:00, or 90m, 6h, 7d; else all."
+        metavar="TIME",
+        help="Start time: 2026-11-16T09:00, or 90m, 6h, 7d ago (default: all events).",
     ),
 ]
 _Follow = Annotated[
-    bool, typer.Option("--follow/--until-end", help="Until Ctrl-C, or what there is now.")
+    bool,
+    typer.Option(
+        "--follow/--until-end", help="Wait for new events until Ctrl-C, or stop at the current end."
+    ),
 ]
-_AsJson = Annotated[bool, typer.Option("--json", help="The events as they are, one on a line.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")]
 
 _POLL_MS: Final = 200
 
-_OF_PARTS: Final = ("part", "parts")
-"""They say nothing about an event that has been put together."""
+_SHOWN: Final = ("event", "at", "group_id", "group_ids")
+"""Fields of the body that every line shows."""
 
 
 def run(
@@ -83,20 +91,20 @@ def run(
     kafka: Kafka = None,
     command_config: Config = None,
 ) -> None:
-    """Show what a Kohort node noticed about its groups: joins, departures, rebalances.
+    """Print the group events of a Kohort node: joins, departures, rebalances.
 
-    A stock Apache Kafka writes no such events; then the exit code is 1.
+    Apache Kafka writes no such events; the exit code is then 1.
 
     \b
       kohort events --group billing --since 6h
       kohort events --kind rebalance-ended --follow
       kohort events --json | jq .trigger
     """
-    from kohort.client.errors import BadOption, ConsumerError  # noqa: PLC0415  # others need none
-
     _check_kinds(kind or ())
-    start = read_moment(since)
-    wanted = _Wanted(groups=frozenset(group or ()), kinds=frozenset(kind or ()), since=start)
+    start = read_start_time(since)
+    event_filter = _EventFilter(
+        groups=frozenset(group or ()), kinds=frozenset(kind or ()), since=start
+    )
     options: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "client.id": "kohort-events",
@@ -105,199 +113,187 @@ def run(
         "exclude.internal.topics": False,
         **read_options(kafka, command_config),
     }
-    write = _write_json if as_json else show
+    format_event = _format_json if as_json else format_text
     check_reachable(bootstrap)
     with (
-        one_sentence_about(ConsumerError),
-        hearing_consumers(note if follow else None),
-        until_told_to_end() as is_told,
+        report_errors(ConsumerError),
+        forward_consumer_warnings(print_stderr if follow else None),
+        stop_on_signal() as is_stopping,
+        _open(options) as consumer,
     ):
-        try:
-            opened = _open(options)
-        except BadOption as error:
-            raise typer.BadParameter(f"{error}.", param_hint="--kafka") from None
-        with opened as consumer:
-            if not _wait_for_topic(consumer, is_told, is_following=follow):
-                return
-            for event in _events(consumer, start, is_told, is_following=follow):
-                if wanted.has(event):
-                    sys.stdout.write(write(event) + "\n")
-                    sys.stdout.flush()
+        if not _wait_for_topic(consumer, is_stopping, is_following=follow):
+            return
+        for event in _read_events(consumer, start, is_stopping, is_following=follow):
+            if event_filter.matches(event):
+                sys.stdout.write(format_event(event) + "\n")
+                sys.stdout.flush()
 
 
-def _open(options: dict[str, Any]) -> "Consumer":
-    from kohort.client.consumer import Consumer  # noqa: PLC0415  # as above
-
-    return Consumer(options)
+def _open(options: dict[str, Any]) -> Consumer:
+    try:
+        return Consumer(options)
+    except ConfigurationError as error:
+        raise typer.BadParameter(f"{error}.", param_hint="--kafka") from None
 
 
 def _check_kinds(kinds: Any) -> None:
     for kind in kinds:
-        if kind not in KINDS:
-            near = get_close_matches(kind, KINDS, n=1)
-            hint = f" Did you mean {near[0]}?" if near else f" There are {', '.join(KINDS)}."
-            raise typer.BadParameter(f"no event is called {kind!r}.{hint}", param_hint="--kind")
+        if kind not in EVENTS:
+            hint = did_you_mean(kind, EVENTS) or f"; the events are {', '.join(EVENTS)}."
+            raise typer.BadParameter(f"unknown event {kind!r}{hint}", param_hint="--kind")
 
 
-class _Wanted:
+class _EventFilter:
     def __init__(
         self, *, groups: frozenset[str], kinds: frozenset[str], since: Millis | None
     ) -> None:
         self._groups, self._kinds, self._since = groups, kinds, since
 
-    def has(self, event: Mapping[str, Any]) -> bool:
-        of = {event.get("group_id"), *event.get("group_ids", ())}
+    def matches(self, event: Event) -> bool:
         return (
-            (not self._groups or not self._groups.isdisjoint(of))
-            and (not self._kinds or event.get("event") in self._kinds)
-            and (self._since is None or event.get("at", 0) >= self._since)
+            (not self._groups or not self._groups.isdisjoint(event.group_ids))
+            and (not self._kinds or event.name in self._kinds)
+            and (self._since is None or event.at >= self._since)
         )
 
 
-# From the topic
+# The topic
 
 
 def _wait_for_topic(
-    consumer: "Consumer", is_told: Callable[[], bool], *, is_following: bool
+    consumer: Consumer, is_stopping: Callable[[], bool], *, is_following: bool
 ) -> bool:
-    """A node makes the topic with its first event; a stock Kafka never has one."""
-    has_said = False
-    while not consumer.partitions_for(TOPIC):
+    """Return False if stopped meanwhile. A Kohort node creates the topic with its first event."""
+    is_announced = False
+    while not consumer.partitions_for_topic(KOHORT_EVENTS):
         if not is_following:
-            refuse(
-                f"there is no {TOPIC} here: a stock Kafka keeps no such events, and a Kohort node "
-                "makes it with the first one"
+            fail(
+                f"topic {KOHORT_EVENTS} does not exist: Apache Kafka writes no group events, and a "
+                "Kohort node creates the topic with its first one"
             )
-        if not has_said:
-            note(f"there is no {TOPIC} yet; waiting for it")
-            has_said = True
-        if is_told():
+        if not is_announced:
+            print_stderr(f"topic {KOHORT_EVENTS} does not exist yet; waiting for it")
+            is_announced = True
+        if is_stopping():
             return False
         time.sleep(_POLL_MS / 1000)
     return True
 
 
-def _events(
-    consumer: "Consumer", since: Millis | None, is_told: Callable[[], bool], *, is_following: bool
-) -> Iterator[dict[str, Any]]:
-    from kohort.admin.picture.events import (  # noqa: PLC0415  # as above
-        BadEvent,
-        PartJoiner,
-        read_event,
-    )
-    from kohort.client.topic_partition import TopicPartition  # noqa: PLC0415  # as above
-
-    partition = TopicPartition(TOPIC, Partition(0))
+def _read_events(
+    consumer: Consumer, since: Millis | None, is_stopping: Callable[[], bool], *, is_following: bool
+) -> Iterator[Event]:
+    partition = EVENTS_PARTITION
     end = consumer.end_offsets([partition])[partition]
     consumer.assign([partition])
     consumer.seek(partition, _find_start(consumer, partition, since, end))
-    joiner = PartJoiner()
-    while not is_told() and (is_following or consumer.position(partition) < end):
+    reader = EventReader()
+    while not is_stopping() and (is_following or consumer.position(partition) < end):
         for record in consumer.poll(_POLL_MS).get(partition, ()):
             if is_following or record.offset < end:
                 try:
-                    whole = joiner.take(read_event(record.value))
+                    event = reader.read(record.value)
                 except BadEvent as error:
-                    note(f"offset {record.offset} is no event: {error}")
+                    print_stderr(f"skipped offset {record.offset}, not a valid event: {error}")
                 else:
-                    if whole is not None:
-                        yield {name: whole[name] for name in whole if name not in _OF_PARTS}
+                    if event is not None:
+                        yield event
 
 
-def _find_start(consumer: "Consumer", partition: Any, since: Millis | None, end: Offset) -> Offset:
+def _find_start(consumer: Consumer, partition: Any, since: Millis | None, end: Offset) -> Offset:
     if since is None:
         return consumer.beginning_offsets([partition])[partition]
     found = consumer.offsets_for_times({partition: since})[partition]
     return end if found is None else found.offset
 
 
-# For people
+# Text
 
 
-def _write_json(event: Mapping[str, Any]) -> str:
-    return json.dumps(event, separators=(",", ":"))
+def _format_json(event: Event) -> str:
+    return _compact(event.body)
 
 
-def show(event: Mapping[str, Any]) -> str:
-    """One line: when, which group, what, and who. Names are shown so that no terminal obeys them.
+def _compact(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, separators=(",", ":"))
 
-    An event or a field that is newer than this is shown as it is.
+
+def format_text(event: Event) -> str:
+    """Format one line: time, group, event and details.
+
+    Control characters are escaped. An event that this version does not know is shown as JSON.
     """
-    tell = _TELLERS.get(event.get("event", ""), _tell_anything)
-    group = event.get("group_id") or ",".join(event.get("group_ids", ())) or "-"
-    said = tell(event)
-    line = f"{write_moment(event.get('at', 0))}  {group}  {event.get('event')}  {said}".rstrip()
+    groups = ",".join(event.group_ids)
+    line = f"{timestamp(event.at)}  {groups}  {event.name}  {_describe(event)}".rstrip()
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
-def _who(party: Mapping[str, Any] | None) -> str:
-    if party is None:
-        return "nobody"
-    static = f" ({party['instance_id']})" if party.get("instance_id") else ""
-    return f"{party['client_id']}{static} at {party['client_host'].lstrip('/')}"
+def _describe(event: Event) -> str:
+    match event.details:
+        case RebalanceStartedEvent() as started:
+            waits = f"; waiting for {len(started.waited_for)}" if started.waited_for else ""
+            return f"{_cause_of(started)}{waits}"
+        case RebalanceEndedEvent() as ended:
+            return _describe_ended(ended, event.at)
+        case StateChangedEvent(before=before, after=after):
+            return f"{before} -> {after}"
+        case MemberIdIssuedEvent(party=party):
+            return _who(party)
+        case MemberJoinedEvent(party=party, client_reason=reason):
+            return f"{_who(party)}{_because(reason)}"
+        case MemberGoneEvent(party=party, departure=departure, client_reason=reason):
+            return f"{departure}: {_who(party)}{_because(reason)}"
+        case InstanceReplacedEvent(party=party, is_quiet=is_quiet):
+            how = "no rebalance" if is_quiet else "a rebalance follows"
+            return f"{_who(party)} rejoined; {how}"
+        case None:
+            rest = {name: event.body[name] for name in event.body if name not in _SHOWN}
+            return _compact(rest) if rest else ""
+        case other:
+            return _describe_offsets(other)
 
 
-def _because(event: Mapping[str, Any]) -> str:
-    reason = event.get("client_reason")
-    return f", saying {reason!r}" if reason else ""
+def _describe_offsets(details: EventDetails) -> str:
+    """Describe events about offsets, deleted groups and expired member ids."""
+    match details:
+        case PendingExpiredEvent(member_id=member_id):
+            return f"{member_id} was issued but never used"
+        case CommitRefusedEvent() as refused:
+            who = refused.instance_id or refused.member_id or "a client outside the group"
+            return f"{refused.error} for {who} in generation {refused.generation}"
+        case OffsetsExpiredEvent(partitions=partitions):
+            by_topic: dict[str, list[str]] = {}
+            for topic, number in partitions:
+                by_topic.setdefault(topic, []).append(str(number))
+            return "; ".join(f"{topic}-{','.join(each)}" for topic, each in by_topic.items())
+        case GroupDeletedEvent(is_expired=is_expired):
+            return "expired" if is_expired else "deleted by a client"
+        case AppendFailedEvent(error=error):
+            return error
+        case _:
+            return ""
 
 
-def _by(event: Mapping[str, Any]) -> str:
-    culprit = event.get("culprit")
-    return f" by {_who(culprit)}" if culprit else ""
-
-
-def _tell_started(event: Mapping[str, Any]) -> str:
-    waits = f"; waits for {len(event['waited_for'])}" if event["waited_for"] else ""
-    return f"{event['trigger']}{_by(event)}{_because(event)}{waits}"
-
-
-def _tell_ended(event: Mapping[str, Any]) -> str:
-    took = event["at"] - event["started_ms"]
-    joins = event["join_ended_ms"]
-    phases = "" if joins is None else f" (joins {joins - event['started_ms']} ms)"
-    members = len(event["participants"])
-    out = f", {len(event['removals'])} out" if event["removals"] else ""
+def _describe_ended(ended: RebalanceEndedEvent, at: Millis) -> str:
+    joins = ended.join_ended_ms
+    phases = "" if joins is None else f" (joins {joins - ended.started_ms} ms)"
+    out = f", {len(ended.removals)} removed" if ended.removals else ""
     return (
-        f"{event['ending']}: generation {event['generation_before']} -> {event['generation']}, "
-        f"{members} {'member' if members == 1 else 'members'}{out}, took {took} ms{phases}, "
-        f"{event['trigger']}{_by(event)}{_because(event)}"
+        f"{ended.ending}: generation {ended.generation_before} -> {ended.generation}, "
+        f"{count(len(ended.participants), 'member')}{out}, "
+        f"took {at - ended.started_ms} ms{phases}, {_cause_of(ended)}"
     )
 
 
-def _tell_refused(event: Mapping[str, Any]) -> str:
-    who = event["instance_id"] or event["member_id"] or "somebody outside the group"
-    return f"{event['error']} to {who} of generation {event['generation']}"
+def _cause_of(details: RebalanceStartedEvent | RebalanceEndedEvent) -> str:
+    by = "" if details.initiator is None else f" by {_who(details.initiator)}"
+    return f"{details.trigger}{by}{_because(details.client_reason)}"
 
 
-def _tell_replaced(event: Mapping[str, Any]) -> str:
-    how = "and the generation goes on" if event["is_quiet"] else "and a rebalance follows"
-    return f"{_who(event['party'])} came back, {how}"
+def _who(party: EventMember) -> str:
+    static = f" ({party.instance_id})" if party.instance_id else ""
+    return f"{party.client_id}{static} at {party.client_host.lstrip('/')}"
 
 
-def _tell_expired(event: Mapping[str, Any]) -> str:
-    return "; ".join(
-        f"{topic}-{','.join(map(str, numbers))}" for topic, numbers in event["partitions"].items()
-    )
-
-
-def _tell_anything(event: Mapping[str, Any]) -> str:
-    known = ("event", "at", "group_id", "group_ids")
-    rest = {name: said for name, said in event.items() if name not in known}
-    return _write_json(rest) if rest else ""
-
-
-_TELLERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "rebalance-started": _tell_started,
-    "rebalance-ended": _tell_ended,
-    "state-changed": lambda event: f"{event['before']} -> {event['after']}",
-    "member-id-issued": lambda event: _who(event["party"]),
-    "member-joined": lambda event: f"{_who(event['party'])}{_because(event)}",
-    "member-gone": lambda event: f"{event['departure']}: {_who(event['party'])}{_because(event)}",
-    "instance-replaced": _tell_replaced,
-    "pending-expired": lambda event: f"nobody came back as {event['member_id']}",
-    "commit-refused": _tell_refused,
-    "offsets-expired": _tell_expired,
-    "group-deleted": lambda event: "by itself" if event["is_expired"] else "as was asked for",
-    "not-kept": lambda event: event["error"],
-}
+def _because(reason: str | None) -> str:
+    return f", reason {reason!r}" if reason else ""

@@ -1,59 +1,74 @@
-"""kohort migrate: topics and groups from one cluster to another, and proof that they arrived."""
+"""kohort migrate: copies topics and groups to another cluster and verifies the copy."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from kohort.cli.clusters import TIMEOUT_MS, AsJson, Timeout, say_error, talking_to
-from kohort.cli.streaming import hearing_consumers, note, taking_a_kill_for_ctrl_c
-from kohort.cli.tables import show_json, show_table
+from kohort.admin.migration.migration_types import (
+    MigrationOptions,
+    MigrationPlan,
+    MigrationProgress,
+    MigrationRefused,
+    MigrationSummary,
+)
+from kohort.admin.migration.run import migrate, plan_migration
+from kohort.cli.cluster_options import TIMEOUT_MS, AsJson, Timeout, connect
+from kohort.cli.messages import print_stderr
+from kohort.cli.record_options import forward_consumer_warnings, sigterm_as_ctrl_c
+from kohort.cli.tables import print_json, print_table
 from kohort.types import GroupId, Millis, Topic
 
-if TYPE_CHECKING:
-    from kohort.admin.migrating.wish import (
-        MigrationPlan,
-        MigrationSummary,
-        MigrationWish,
-    )
-    from kohort.admin.migrating.wish import Progress as Told
-
-_From = Annotated[
-    str, typer.Option("--from", metavar="HOST:PORT", help="A: the cluster to read from.")
-]
-_To = Annotated[str, typer.Option("--to", metavar="HOST:PORT", help="B: the cluster to write to.")]
+_From = Annotated[str, typer.Option("--from", metavar="HOST:PORT", help="Source cluster.")]
+_To = Annotated[str, typer.Option("--to", metavar="HOST:PORT", help="Target cluster.")]
 _FromConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Options of the connection to A.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Properties file with connection options of the source."),
 ]
 _ToConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Options of the connection to B.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Properties file with connection options of the target."),
 ]
 _Topic = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only this one; may be repeated.")
+    list[str] | None, typer.Option(metavar="NAME", help="Copy only this topic. May be repeated.")
 ]
 _Group = Annotated[
-    list[str] | None, typer.Option(metavar="ID", help="Only this one; may be repeated.")
+    list[str] | None, typer.Option(metavar="ID", help="Copy only this group. May be repeated.")
 ]
-_NoGroups = Annotated[bool, typer.Option("--no-groups", help="Leave groups where they are.")]
-_State = Annotated[Path, typer.Option(metavar="FILE", help="Where it is remembered what was done.")]
+_NoGroups = Annotated[bool, typer.Option("--no-groups", help="Do not copy groups.")]
+_State = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="File that records the progress; a later run continues from it."
+    ),
+]
 _Replication = Annotated[
     int | None,
-    typer.Option("--replication-factor", metavar="N", min=1, help="Of topics that are made."),
+    typer.Option(
+        "--replication-factor", metavar="N", min=1, help="Replication factor of created topics."
+    ),
 ]
 _IntoExisting = Annotated[
     bool,
-    typer.Option("--into-existing", help="Add to topics that B has already, as they are."),
+    typer.Option("--into-existing", help="Append to topics that already exist in the target."),
 ]
 _ReplaceOffsets = Annotated[
-    bool, typer.Option("--replace-offsets", help="Also of groups that have committed in B.")
+    bool,
+    typer.Option(
+        "--replace-offsets", help="Replace the offsets of groups that have committed in the target."
+    ),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 _Patience = Annotated[
     float,
-    typer.Option(metavar="SECONDS", min=1, help="How long to wait for a cluster that is away."),
+    typer.Option(
+        metavar="SECONDS", min=1, help="Give up if a cluster does not answer for this long."
+    ),
 ]
 
 
@@ -75,16 +90,15 @@ def run(
     timeout: Timeout = TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Copy topics and groups to another cluster, exactly once, and compare.
+    """Copy topics and groups to another cluster exactly once, and verify the copy.
 
-    Records arrive as they are, in the same partitions.
-    Groups arrive at the record they would read next.
+    Records keep their content, partition and order. Offsets of groups are translated to the same
+    record.
 
-    It may be stopped or killed at any time: the same command goes on.
-    Run it while A is in use, and once more when nothing uses A.
-    Then start everything on B.
+    You can stop or kill it at any time; the same command continues.
+    Run it while clients use the source. Then stop them, run it again, and start them on the target.
 
-    The exit code is 0 only where all has arrived and was compared.
+    The exit code is 0 only if everything was copied and verified.
 
     \b
       kohort migrate --from node:9092 --to kafka:9092 --dry-run
@@ -92,10 +106,9 @@ def run(
       kohort migrate --from node:9092 --to kafka:9092 --topic orders --no-groups
     """
     if no_groups and group:
-        raise typer.BadParameter("it contradicts --group.", param_hint="--no-groups")
-    from kohort.admin.migrating.wish import MigrationWish  # noqa: PLC0415  # other verbs need none
+        raise typer.BadParameter("cannot be combined with --group.", param_hint="--no-groups")
 
-    wish = MigrationWish(
+    options = MigrationOptions(
         state=state,
         topics=tuple(Topic(each) for each in topic or ()),
         groups=tuple(GroupId(each) for each in group or ()),
@@ -103,65 +116,58 @@ def run(
         replication=replication,
         is_into_existing=into_existing,
         is_replacing_offsets=replace_offsets,
-        patience_ms=Millis(int(patience * 1000)),
+        stall_timeout_ms=Millis(int(patience * 1000)),
     )
     with (
-        talking_to(source, from_config, timeout) as a,
-        talking_to(target, to_config, timeout) as b,
-        hearing_consumers(),
+        connect(source, from_config, timeout) as source_cluster,
+        connect(target, to_config, timeout) as target_cluster,
+        forward_consumer_warnings(),
     ):
         if dry_run:
-            _show_plan(a, b, wish, as_json=as_json)
+            _plan(source_cluster, target_cluster, options, as_json=as_json)
         else:
-            _migrate(a, b, wish, as_json=as_json)
+            _migrate(source_cluster, target_cluster, options, as_json=as_json)
 
 
-def _show_plan(a: Any, b: Any, wish: "MigrationWish", *, as_json: bool) -> None:
-    from kohort.admin.migrating.run import plan_migration  # noqa: PLC0415  # as above
-
-    plan = plan_migration(a, b, wish)
+def _plan(source: Any, target: Any, options: MigrationOptions, *, as_json: bool) -> None:
+    plan = plan_migration(source, target, options)
     if as_json:
-        show_json(_plan_json(plan))
+        print_json(_plan_json(plan))
     else:
-        _tell_plan(plan)
+        _print_plan(plan)
     if plan.refusals:
         raise typer.Exit(1)
 
 
-def _migrate(a: Any, b: Any, wish: "MigrationWish", *, as_json: bool) -> None:
-    from kohort.admin.migrating.run import migrate  # noqa: PLC0415  # as above
-    from kohort.admin.migrating.wish import MigrationRefused  # noqa: PLC0415
-
+def _migrate(source: Any, target: Any, options: MigrationOptions, *, as_json: bool) -> None:
     try:
-        with taking_a_kill_for_ctrl_c(), _watching() as watch:
-            summary = migrate(a, b, wish, watch)
+        with sigterm_as_ctrl_c(), _progress_display() as on_progress:
+            summary = migrate(source, target, options, on_progress)
     except MigrationRefused as refused:
         for reason in refused.reasons:
-            say_error(reason)
+            print_stderr(reason)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        note(f"stopped; the same command goes on from {wish.state}")
+        print_stderr(f"stopped; run the same command to continue from {options.state}")
         raise typer.Exit(130) from None
     if as_json:
-        show_json(_summary_json(summary))
+        print_json(_summary_json(summary))
     else:
-        _tell_summary(summary)
+        _print_summary(summary)
     for warning in summary.warnings:
-        say_error(f"warning: {warning}")
+        print_stderr(f"warning: {warning}")
     for failure in summary.failures:
-        say_error(failure)
+        print_stderr(failure)
     if summary.failures:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _watching() -> "Iterator[Callable[[Told], None]]":
-    """A bar where somebody watches; else a line when something else begins."""
+def _progress_display() -> Iterator[Callable[[MigrationProgress], None]]:
+    """Show a progress bar on a terminal; else print a line for each phase."""
     if not sys.stderr.isatty():
-        yield _Lines().tell
+        yield _PhasePrinter().update
         return
-    from rich.console import Console  # noqa: PLC0415  # as above
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (
         TextColumn("{task.description:14}"),
@@ -173,10 +179,10 @@ def _watching() -> "Iterator[Callable[[Told], None]]":
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, Any] = {}
 
-        def tell(progress: "Told") -> None:
+        def update(progress: MigrationProgress) -> None:
             if progress.phase not in tasks:
                 tasks[progress.phase] = bars.add_task(progress.phase, records=0, megabytes=0.0)
-            # Where there is nothing to do it is done.
+            # A phase with nothing to do has a total of 0, which a bar cannot show.
             is_done = progress.done == progress.total
             bars.update(
                 tasks[progress.phase],
@@ -186,25 +192,25 @@ def _watching() -> "Iterator[Callable[[Told], None]]":
                 megabytes=progress.data_bytes / 1e6,
             )
 
-        yield tell
+        yield update
 
 
-class _Lines:
+class _PhasePrinter:
     def __init__(self) -> None:
         self._phase = ""
 
-    def tell(self, progress: "Told") -> None:
+    def update(self, progress: MigrationProgress) -> None:
         if progress.phase != self._phase:
             self._phase = progress.phase
-            note(f"{progress.phase}")
+            print_stderr(f"{progress.phase}")
 
 
-# For people
+# Text
 
 
-def _tell_plan(plan: "MigrationPlan") -> None:
+def _print_plan(plan: MigrationPlan) -> None:
     typer.echo(f"from {plan.source} to {plan.target}")
-    show_table(
+    print_table(
         ("TOPIC", "STEP", "#PARTITIONS", "OFFSETS LEFT", "SETTINGS"),
         [
             (
@@ -219,7 +225,7 @@ def _tell_plan(plan: "MigrationPlan") -> None:
     )
     if plan.groups:
         typer.echo()
-        show_table(
+        print_table(
             ("GROUP", "#OFFSETS", "HAS MEMBERS"),
             [
                 (each.group_id, each.partitions, "yes" if each.has_members else "no")
@@ -227,18 +233,18 @@ def _tell_plan(plan: "MigrationPlan") -> None:
             ],
         )
     if plan.internal:
-        typer.echo(f"\nnot copied, for they are internal: {', '.join(plan.internal)}")
+        typer.echo(f"\ninternal topics, not copied: {', '.join(plan.internal)}")
     for warning in plan.warnings:
-        say_error(f"warning: {warning}")
+        print_stderr(f"warning: {warning}")
     for refusal in plan.refusals:
-        say_error(refusal)
+        print_stderr(refusal)
     if not plan.refusals:
-        typer.echo("\nnothing was changed; without --dry-run this is done")
+        typer.echo("\nnothing was changed; run without --dry-run to do this")
 
 
-def _tell_summary(summary: "MigrationSummary") -> None:
-    show_table(
-        ("TOPIC", "PARTITION", "COPIED NOW", "COPIED", "CHECKSUM", "END IN A", "END IN B"),
+def _print_summary(summary: MigrationSummary) -> None:
+    print_table(
+        ("TOPIC", "PARTITION", "COPIED NOW", "COPIED", "CHECKSUM", "SOURCE END", "TARGET END"),
         [
             (
                 each.partition.topic,
@@ -259,17 +265,17 @@ def _tell_summary(summary: "MigrationSummary") -> None:
     ]
     if offsets:
         typer.echo()
-        show_table(("GROUP", "TOPIC", "PARTITION", "OFFSET IN A", "OFFSET IN B"), offsets)
+        print_table(("GROUP", "TOPIC", "PARTITION", "SOURCE OFFSET", "TARGET OFFSET"), offsets)
     typer.echo(
-        f"\n{summary.copied_now} records copied now, all are in B as they were in A; "
-        f"{len(summary.groups)} groups moved; {summary.seconds:.1f} s"
+        f"\n{summary.copied_now} records copied, all source records verified in the target, "
+        f"{len(summary.groups)} groups moved, {summary.seconds:.1f} s"
     )
 
 
-# For machines
+# JSON
 
 
-def _plan_json(plan: "MigrationPlan") -> Any:
+def _plan_json(plan: MigrationPlan) -> Any:
     return {
         "from": plan.source,
         "to": plan.target,
@@ -297,7 +303,7 @@ def _plan_json(plan: "MigrationPlan") -> Any:
     }
 
 
-def _summary_json(summary: "MigrationSummary") -> Any:
+def _summary_json(summary: MigrationSummary) -> Any:
     return {
         "from": summary.plan.source,
         "to": summary.plan.target,

@@ -1,6 +1,6 @@
-"""kohort produce: lines into records, by librdkafka's idempotent producer.
+"""kohort produce: produces one record per line with librdkafka's idempotent producer.
 
-Each line is one record. Whatever is not delivered is told, and makes the exit code 1.
+Each line that is not delivered is reported, and the exit code is then 1.
 """
 
 import json
@@ -10,26 +10,24 @@ from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final
 
 import typer
+from confluent_kafka import KafkaException, Producer
 
-from kohort.cli.clusters import Bootstrap, Config
-from kohort.cli.streaming import (
+from kohort.cli import record_lines
+from kohort.cli.cluster_options import Bootstrap, Config
+from kohort.cli.messages import print_stderr
+from kohort.cli.record_lines import BadRecordLine, ParsedRecord
+from kohort.cli.record_options import (
     Kafka,
-    note,
-    one_sentence_about,
     read_options,
-    taking_a_kill_for_ctrl_c,
+    report_errors,
+    sigterm_as_ctrl_c,
 )
 
-if TYPE_CHECKING:
-    from confluent_kafka import Producer
 
-    from kohort.cli.record_lines import NewLine
-
-
-class Input(StrEnum):
+class InputFormat(StrEnum):
     LINES = "lines"
     JSON = "json"
 
@@ -48,38 +46,42 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-_Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Where to write.")]
+_Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to write to.")]
 _File = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Read from here, and not from stdin.")
+    Path | None, typer.Option(metavar="FILE", help="Read this file instead of stdin.")
 ]
 _Input = Annotated[
-    Input,
-    typer.Option("--input", help="A line is a value, or an object as `consume --json` writes."),
+    InputFormat,
+    typer.Option(
+        "--input", help="lines: a line is a value; json: an object as `consume --json` prints."
+    ),
 ]
 _Separator = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="What parts key and value on a line; \\t is a tab."),
+    typer.Option(metavar="TEXT", help="Separator of key and value on a line; \\t is a tab."),
 ]
-_Key = Annotated[str | None, typer.Option(metavar="TEXT", help="The key of records without one.")]
+_Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Key of records that have none.")]
 _Header = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A header of every record; may be repeated."),
+    typer.Option(metavar="NAME=VALUE", help="Add this header to every record. May be repeated."),
 ]
 _Partition = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Write here; else by key, or by chance.")
+    int | None,
+    typer.Option(metavar="N", min=0, help="Partition to write to (default: by key, else random)."),
 ]
 _Null = Annotated[
-    str | None, typer.Option("--null", metavar="TEXT", help="A key or value like this is null.")
+    str | None,
+    typer.Option("--null", metavar="TEXT", help="Produce null for a key or value with this text."),
 ]
-_Acks = Annotated[Acks, typer.Option(help="Who must have a record before it counts as delivered.")]
-_Compression = Annotated[Compression, typer.Option(help="How batches are compressed.")]
+_Acks = Annotated[Acks, typer.Option(help="Acknowledgement that counts as delivered.")]
+_Compression = Annotated[Compression, typer.Option(help="Compression of batches.")]
 _Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.1, help="How long a delivery is tried.")
+    float, typer.Option(metavar="SECONDS", min=0.1, help="Delivery timeout of a record.")
 ]
-_AsJson = Annotated[bool, typer.Option("--json", help="Tell what came of it in JSON.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-_SHOWN_EVERY: Final = 1000
-"""Lines between two looks at how far it has come."""
+_PROGRESS_LINES: Final = 1000
+"""Lines between two updates of the progress line."""
 
 
 def run(
@@ -87,7 +89,7 @@ def run(
     *,
     bootstrap: Bootstrap,
     file: _File = None,
-    input_format: _Input = Input.LINES,
+    input_format: _Input = InputFormat.LINES,
     key_separator: _Separator = None,
     key: _Key = None,
     header: _Header = None,
@@ -100,9 +102,9 @@ def run(
     kafka: Kafka = None,
     command_config: Config = None,
 ) -> None:
-    """Write a record for each line of a file, or of standard input.
+    """Produce one record per line of a file or of stdin.
 
-    A failed delivery is told with its line and its reason, and the exit code is then 1.
+    Each failed delivery is reported with its line number and reason. The exit code is then 1.
 
     \b
       echo hello | kohort produce greetings
@@ -118,26 +120,26 @@ def run(
         "message.timeout.ms": int(timeout * 1000),
         "linger.ms": 5,
         "client.id": "kohort-produce",
-        # What it has to say is said by us.
+        # librdkafka's errors are reported by this command, not by its log.
         "log_level": 0,
         **read_options(kafka, command_config),
     }
-    default = _Defaults(
+    defaults = _RecordDefaults(
         key=None if key is None else key.encode(),
         headers=_read_headers(header or ()),
         partition=partition,
     )
-    read = _reader(input_format, key_separator, null)
-    # Bad words are refused before a file is opened, and a file before a broker is asked.
-    with one_sentence_about(_CannotProduce):
+    parse = _line_parser(input_format, key_separator, null)
+    # Options are checked before the file is opened, and the file before a broker is contacted.
+    with report_errors(_CannotProduce):
         source = sys.stdin.buffer if file is None else _open(file)
         producer = _open_producer(settings, topic, timeout)
-        deliveries = _Deliveries(producer, topic)
+        deliveries = _DeliveryTracker(producer, topic)
         with source:
-            _hint(source)
-            is_interrupted = not _send_all(source, read, default, deliveries)
+            _print_hint(source)
+            is_interrupted = not _send_all(source, parse, defaults, deliveries)
         deliveries.finish(timeout)
-        _show(deliveries, topic, as_json=as_json)
+        _print_result(deliveries, topic, as_json=as_json)
         if is_interrupted:
             raise typer.Exit(130)
         if deliveries.failed:
@@ -145,10 +147,10 @@ def run(
 
 
 class _CannotProduce(Exception):
-    """Nothing can be written at all; the message is the sentence to show."""
+    """No record can be produced. The message is the sentence to print."""
 
 
-class _Defaults:
+class _RecordDefaults:
     def __init__(
         self,
         *,
@@ -169,21 +171,19 @@ def _read_headers(pairs: Any) -> tuple[tuple[str, bytes | None], ...]:
     return tuple(headers)
 
 
-def _reader(
-    input_format: Input, separator: str | None, null: str | None
-) -> "Callable[[bytes], NewLine]":
-    from kohort.cli import record_lines  # noqa: PLC0415  # other verbs need none
-
-    if input_format is Input.JSON and (separator is not None or null is not None):
-        hint = "--key-separator and --null are for plain lines; JSON says it all by itself."
+def _line_parser(
+    input_format: InputFormat, separator: str | None, null: str | None
+) -> Callable[[bytes], ParsedRecord]:
+    if input_format is InputFormat.JSON and (separator is not None or null is not None):
+        hint = "--key-separator and --null cannot be used with --input json."
         raise typer.BadParameter(hint, param_hint="--input")
     if separator == "":
-        raise typer.BadParameter("it is empty.", param_hint="--key-separator")
-    if input_format is Input.JSON:
-        return record_lines.read_json
-    parting = None if separator is None else separator.replace("\\t", "\t").encode()
-    absent = None if null is None else null.encode()
-    return lambda line: record_lines.read_plain(line, separator=parting, null=absent)
+        raise typer.BadParameter("must not be empty.", param_hint="--key-separator")
+    if input_format is InputFormat.JSON:
+        return record_lines.parse_json
+    separator_bytes = None if separator is None else separator.replace("\\t", "\t").encode()
+    null_bytes = None if null is None else null.encode()
+    return lambda line: record_lines.parse_plain(line, separator=separator_bytes, null=null_bytes)
 
 
 def _open(file: Path) -> BinaryIO:
@@ -193,9 +193,7 @@ def _open(file: Path) -> BinaryIO:
         raise typer.BadParameter(f"{file}: {error.strerror}.", param_hint="--file") from None
 
 
-def _open_producer(settings: dict[str, Any], topic: str, timeout: float) -> "Producer":
-    from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  # other verbs need none
-
+def _open_producer(settings: dict[str, Any], topic: str, timeout: float) -> Producer:
     try:
         producer = Producer(settings)
     except KafkaException as error:
@@ -204,51 +202,49 @@ def _open_producer(settings: dict[str, Any], topic: str, timeout: float) -> "Pro
         found = producer.list_topics(topic, timeout=min(timeout, 30.0)).topics[topic]
     except KafkaException as error:
         where = settings["bootstrap.servers"]
-        raise _CannotProduce(f"no broker answers at {where}: {error.args[0].str()}") from None
+        raise _CannotProduce(f"no broker answered at {where}: {error.args[0].str()}") from None
     if found.error is not None:
-        raise _CannotProduce(f"topic {topic!r} cannot be written: {found.error.str()}")
+        raise _CannotProduce(f"cannot write to topic {topic!r}: {found.error.str()}")
     return producer
 
 
-def _hint(source: BinaryIO) -> None:
+def _print_hint(source: BinaryIO) -> None:
     if source.isatty():
-        note("one record per line; Ctrl-D ends")
+        print_stderr("one record per line; Ctrl-D ends the input")
 
 
 def _send_all(
     source: BinaryIO,
-    read: "Callable[[bytes], NewLine]",
-    default: _Defaults,
-    deliveries: "_Deliveries",
+    parse: Callable[[bytes], ParsedRecord],
+    defaults: _RecordDefaults,
+    deliveries: "_DeliveryTracker",
 ) -> bool:
-    """Whether all of it was read: Ctrl-C ends the reading, and what was read is delivered."""
-    from kohort.cli.record_lines import BadLine  # noqa: PLC0415  # as above
-
-    progress = _progress()
+    """Return False if Ctrl-C ended the input. Lines that were read are still delivered."""
+    show_progress = _progress_line()
     try:
-        with taking_a_kill_for_ctrl_c():
+        with sigterm_as_ctrl_c():
             for number, line in enumerate(source, start=1):
                 try:
-                    wanted = read(line.removesuffix(b"\n"))
-                except BadLine as error:
+                    record = parse(line.removesuffix(b"\n"))
+                except BadRecordLine as error:
                     deliveries.fail(number, str(error))
                 else:
-                    deliveries.send(number, wanted, default)
-                if number % _SHOWN_EVERY == 0:
-                    progress(number, deliveries)
+                    deliveries.send(number, record, defaults)
+                if number % _PROGRESS_LINES == 0:
+                    show_progress(number, deliveries)
     except KeyboardInterrupt:
         return False
     finally:
-        progress(None, deliveries)
+        show_progress(None, deliveries)
     return True
 
 
-def _progress() -> "Callable[[int | None, _Deliveries], None]":
-    """Where somebody watches, one line that changes; else nothing."""
+def _progress_line() -> "Callable[[int | None, _DeliveryTracker], None]":
+    """Update one line on stderr, if it is a terminal and stdin is not."""
     if not sys.stderr.isatty() or sys.stdin.isatty():
         return lambda _number, _deliveries: None
 
-    def show(number: int | None, deliveries: "_Deliveries") -> None:
+    def show(number: int | None, deliveries: "_DeliveryTracker") -> None:
         if number is None:
             sys.stderr.write("\r\x1b[K")
         else:
@@ -258,57 +254,55 @@ def _progress() -> "Callable[[int | None, _Deliveries], None]":
     return show
 
 
-class _Deliveries:
-    """Hands records to the producer, and hears what becomes of them."""
+class _DeliveryTracker:
+    """Gives records to the producer and counts their delivery reports."""
 
-    def __init__(self, producer: "Producer", topic: str) -> None:
+    def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
         self.by_partition: Counter[int] = Counter()
         self.failed = 0
-        # Callbacks come on whichever thread polls.
+        # Delivery reports arrive on any thread that polls.
         self._lock = threading.Lock()
-        self._is_over = threading.Event()
-        # A line may be long in coming; what became of the last one is told meanwhile.
-        self._ear = threading.Thread(target=self._listen, daemon=True)
-        self._ear.start()
+        self._is_finished = threading.Event()
+        # Polls for delivery reports while the main thread waits for the next line.
+        self._poller = threading.Thread(target=self._poll, daemon=True)
+        self._poller.start()
 
     @property
     def delivered(self) -> int:
         return self.by_partition.total()
 
-    def send(self, number: int, wanted: "NewLine", default: _Defaults) -> None:
-        from confluent_kafka import KafkaException  # noqa: PLC0415  # as above
-
-        def hear(error: Any, message: Any) -> None:
+    def send(self, number: int, record: ParsedRecord, defaults: _RecordDefaults) -> None:
+        def on_delivery(error: Any, message: Any) -> None:
             if error is not None:
                 self.fail(number, error.str())
                 return
             with self._lock:
                 self.by_partition[message.partition()] += 1
 
-        if wanted.timestamp == 0:
-            self.fail(number, "the producer takes a timestamp of 0 for none")
+        if record.timestamp == 0:
+            self.fail(number, "librdkafka cannot produce a record with timestamp 0")
             return
-        partition = wanted.partition if default.partition is None else default.partition
-        words: dict[str, Any] = {
-            "key": default.key if wanted.key is None else wanted.key,
-            "value": wanted.value,
-            "headers": [*default.headers, *wanted.headers],
-            "on_delivery": hear,
+        partition = record.partition if defaults.partition is None else defaults.partition
+        arguments: dict[str, Any] = {
+            "key": defaults.key if record.key is None else record.key,
+            "value": record.value,
+            "headers": [*defaults.headers, *record.headers],
+            "on_delivery": on_delivery,
         }
         if partition is not None:
-            words["partition"] = partition
-        if wanted.timestamp is not None:
-            words["timestamp"] = wanted.timestamp
+            arguments["partition"] = partition
+        if record.timestamp is not None:
+            arguments["timestamp"] = record.timestamp
         while True:
             try:
-                self._producer.produce(self._topic, **words)
-            except BufferError:  # it holds as much as it may: wait until some is gone
+                self._producer.produce(self._topic, **arguments)
+            except BufferError:  # librdkafka's queue is full
                 self._producer.poll(0.1)
             except (KafkaException, OverflowError, TypeError, ValueError) as error:
-                told = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-                self.fail(number, told)
+                reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+                self.fail(number, reason)
                 return
             else:
                 return
@@ -316,34 +310,34 @@ class _Deliveries:
     def fail(self, number: int, reason: str) -> None:
         with self._lock:
             self.failed += 1
-        note(f"line {number} was not delivered: {reason}")
+        print_stderr(f"line {number} was not delivered: {reason}")
 
     def finish(self, timeout: float) -> None:
-        # Each record has its own time to be delivered in; a little more, and all have been told of.
+        # Each record has its own delivery timeout, so all reports arrive shortly after it.
         left = self._producer.flush(timeout + 5)
-        self._is_over.set()
-        self._ear.join()
+        self._is_finished.set()
+        self._poller.join()
         if left:
             self.failed += left
-            note(f"{left} more records were not delivered in time")
+            print_stderr(f"{left} more records were not delivered within {timeout:g} s")
 
-    def _listen(self) -> None:
-        while not self._is_over.is_set():
+    def _poll(self) -> None:
+        while not self._is_finished.is_set():
             self._producer.poll(0.1)
 
 
-def _show(deliveries: _Deliveries, topic: str, *, as_json: bool) -> None:
+def _print_result(deliveries: _DeliveryTracker, topic: str, *, as_json: bool) -> None:
     by_partition = dict(sorted(deliveries.by_partition.items()))
     if as_json:
-        said = {
+        result = {
             "topic": topic,
             "delivered": deliveries.delivered,
             "failed": deliveries.failed,
             "partitions": {str(number): count for number, count in by_partition.items()},
         }
-        typer.echo(json.dumps(said))
+        typer.echo(json.dumps(result))
         return
     where = ", ".join(f"{count} in partition {number}" for number, count in by_partition.items())
     failed = f", {deliveries.failed} failed" if deliveries.failed else ""
-    many = "record" if deliveries.delivered == 1 else "records"
-    typer.echo(f"{deliveries.delivered} {many} delivered to {topic}{failed}{where and ': '}{where}")
+    noun = "record" if deliveries.delivered == 1 else "records"
+    typer.echo(f"{deliveries.delivered} {noun} delivered to {topic}{failed}{where and ': '}{where}")

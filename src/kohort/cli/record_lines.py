@@ -1,7 +1,6 @@
-"""Records as lines: plain ones for people and pipes, JSON for machines, and both ways back.
+"""Formats records as lines and parses lines into records, as plain text and as JSON.
 
-What `kohort consume --json` writes, `kohort produce --input json` reads. Nothing here waits, and
-nothing prints.
+`kohort produce --input json` reads what `kohort consume --json` writes. No function does I/O.
 """
 
 import base64
@@ -9,18 +8,16 @@ import binascii
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kohort.client.fetch.consumer_records import ConsumerRecord
 from kohort.types import Millis, value
-
-if TYPE_CHECKING:
-    from kohort.client.fetching.records import ConsumerRecord
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
-class Field(StrEnum):
-    """What may stand before a record's value on its line."""
+class RecordField(StrEnum):
+    """A field that may be printed before the value."""
 
     TOPIC = "topic"
     PARTITION = "partition"
@@ -31,8 +28,8 @@ class Field(StrEnum):
 
 
 @value
-class NewLine:
-    """A line that was read: the record it asks for."""
+class ParsedRecord:
+    """A record to produce."""
 
     key: bytes | None
     value: bytes | None
@@ -41,42 +38,42 @@ class NewLine:
     timestamp: Millis | None = None
 
 
-class BadLine(Exception):
-    """A line that says no record; the message is the reason."""
+class BadRecordLine(Exception):
+    """The line is no valid record. The message is the reason."""
 
 
 # Plain lines
 
 
-def write_plain(
-    record: "ConsumerRecord", fields: Sequence[Field], *, null: bytes, is_for_eyes: bool
+def format_plain(
+    record: ConsumerRecord, fields: Sequence[RecordField], *, null: bytes, is_terminal: bool
 ) -> bytes:
-    """The value, and before it the fields that are wanted, with tabs between.
+    """Format the fields and then the value, separated by tabs.
 
-    Bytes are as they are, unless a terminal would obey them.
+    For a terminal, bytes that are not printable are escaped.
     """
-    parts = [_write_field(record, field, null) for field in fields]
+    parts = [_format_field(record, field, null) for field in fields]
     parts.append(null if record.value is None else record.value)
-    if is_for_eyes:
-        parts = [_printable(part) for part in parts]
+    if is_terminal:
+        parts = [_escape(part) for part in parts]
     return b"\t".join(parts) + b"\n"
 
 
-def _write_field(record: "ConsumerRecord", field: Field, null: bytes) -> bytes:
+def _format_field(record: ConsumerRecord, field: RecordField, null: bytes) -> bytes:
     match field:
-        case Field.KEY:
+        case RecordField.KEY:
             return null if record.key is None else bytes(record.key)
-        case Field.HEADERS:
-            notes = (
+        case RecordField.HEADERS:
+            pairs = (
                 name.encode() + b"=" + (null if content is None else content)
                 for name, content in record.headers
             )
-            return b",".join(notes)
+            return b",".join(pairs)
         case _:
             return str(getattr(record, field.value)).encode()
 
 
-def _printable(data: bytes) -> bytes:
+def _escape(data: bytes) -> bytes:
     text = data.decode("utf-8", errors="backslashreplace")
     shown = (
         c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii")
@@ -85,40 +82,42 @@ def _printable(data: bytes) -> bytes:
     return "".join(shown).encode()
 
 
-def read_plain(line: bytes, *, separator: bytes | None, null: bytes | None) -> NewLine:
-    """A line without its end: a value, or a key and a value with the separator between."""
+def parse_plain(line: bytes, *, separator: bytes | None, null: bytes | None) -> ParsedRecord:
+    """Parse a line without its newline: a value, or a key, the separator and a value."""
     key: bytes | None = None
     content: bytes | None = line
     if separator is not None:
         key, found, content = line.partition(separator)
         if not found:
-            raise BadLine(f"there is no key separator {separator.decode()!r} in it")
+            raise BadRecordLine(f"no key separator {separator.decode()!r} found")
     if null is not None:
         key = None if key == null else key
         content = None if content == null else content
-    return NewLine(key=key, value=content)
+    return ParsedRecord(key=key, value=content)
 
 
 # JSON lines
 
 
-def write_json(record: "ConsumerRecord") -> bytes:
-    said: dict[str, Any] = {
+def format_json(record: ConsumerRecord) -> bytes:
+    document: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": record.timestamp_type.name.lower(),
-        **_spell("key", record.key),
-        **_spell("value", record.value),
-        "headers": [{"name": name, **_spell("value", content)} for name, content in record.headers],
+        **_encode_bytes("key", record.key),
+        **_encode_bytes("value", record.value),
+        "headers": [
+            {"name": name, **_encode_bytes("value", content)} for name, content in record.headers
+        ],
     }
-    # Escaped to ASCII: a record may hold anything, and a terminal obeys some of it.
-    return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+    # ASCII only: records may contain control characters that a terminal interprets.
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
-def _spell(name: str, data: bytes | None) -> dict[str, str | None]:
-    """As text, or under another name in Base64 where it is none."""
+def _encode_bytes(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Encode as text; bytes that are not UTF-8 get another field name and Base64."""
     if data is None:
         return {name: None}
     try:
@@ -127,29 +126,29 @@ def _spell(name: str, data: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
 
 
-def read_json(line: bytes) -> NewLine:
-    """An object with a value, and perhaps a key, headers, a partition and a timestamp."""
+def parse_json(line: bytes) -> ParsedRecord:
+    """Parse an object with a value and optional key, headers, partition and timestamp."""
     try:
-        said = json.loads(line)
+        document = json.loads(line)
     except ValueError as error:
-        raise BadLine(f"it is not JSON: {error}") from None
-    if not isinstance(said, dict):
-        raise BadLine("it is not a JSON object")
-    unknown = sorted(said.keys() - _KNOWN)
+        raise BadRecordLine(f"not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BadRecordLine("not a JSON object")
+    unknown = sorted(document.keys() - _KNOWN_FIELDS)
     if unknown:
-        raise BadLine(f"a record has no {unknown[0]!r}")
-    if "value" not in said and "value_base64" not in said:
-        raise BadLine("it has no value; say null for none")
-    return NewLine(
-        key=_read_bytes(said, "key"),
-        value=_read_bytes(said, "value"),
-        headers=_read_headers(said.get("headers") or ()),
-        partition=_read_number(said, "partition"),
-        timestamp=_read_timestamp(said),
+        raise BadRecordLine(f"unknown field {unknown[0]!r}")
+    if "value" not in document and "value_base64" not in document:
+        raise BadRecordLine("field 'value' is missing; use null for a tombstone")
+    return ParsedRecord(
+        key=_parse_bytes(document, "key"),
+        value=_parse_bytes(document, "value"),
+        headers=_parse_headers(document.get("headers") or ()),
+        partition=_parse_integer(document, "partition"),
+        timestamp=_parse_timestamp(document),
     )
 
 
-_KNOWN: Final = frozenset(
+_KNOWN_FIELDS: Final = frozenset(
     (
         *("topic", "partition", "offset", "timestamp", "timestamp_type", "headers"),
         *("key", "key_base64", "value", "value_base64"),
@@ -157,54 +156,54 @@ _KNOWN: Final = frozenset(
 )
 
 
-def _read_bytes(said: Mapping[str, Any], name: str) -> bytes | None:
+def _parse_bytes(document: Mapping[str, Any], name: str) -> bytes | None:
     encoded = f"{name}_base64"
-    if encoded in said:
-        if name in said:
-            raise BadLine(f"it has both {name} and {encoded}")
-        return _read_base64(said[encoded], encoded)
-    content = said.get(name)
+    if encoded in document:
+        if name in document:
+            raise BadRecordLine(f"both {name} and {encoded} are given; use one")
+        return _parse_base64(document[encoded], encoded)
+    content = document.get(name)
     if content is None:
         return None
-    # Whatever is no text is meant to be JSON itself.
+    # A value that is not a string is produced as JSON.
     text = content if isinstance(content, str) else json.dumps(content, separators=(",", ":"))
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise BadLine(f"its {name} is not Unicode") from None
+        raise BadRecordLine(f"{name} is not valid Unicode") from None
 
 
-def _read_base64(content: object, name: str) -> bytes:
+def _parse_base64(content: object, name: str) -> bytes:
     try:
         return base64.b64decode(content if isinstance(content, str) else "?", validate=True)
     except (binascii.Error, ValueError):
-        raise BadLine(f"its {name} is not Base64") from None
+        raise BadRecordLine(f"{name} is not Base64") from None
 
 
-def _read_headers(said: Any) -> Headers:
-    if isinstance(said, dict):
-        said = [{"name": name, "value": content} for name, content in said.items()]
-    if not isinstance(said, Iterable) or isinstance(said, str):
-        raise BadLine("its headers are neither a list nor an object")
-    return tuple(_read_header(each) for each in said)
+def _parse_headers(document: Any) -> Headers:
+    if isinstance(document, dict):
+        document = [{"name": name, "value": content} for name, content in document.items()]
+    if not isinstance(document, Iterable) or isinstance(document, str):
+        raise BadRecordLine("headers are neither a list nor an object")
+    return tuple(_parse_header(each) for each in document)
 
 
-def _read_header(said: Any) -> tuple[str, bytes | None]:
-    if not isinstance(said, dict) or not isinstance(said.get("name"), str):
-        raise BadLine("a header is an object with a name and a value")
-    return said["name"], _read_bytes(said, "value")
+def _parse_header(document: Any) -> tuple[str, bytes | None]:
+    if not isinstance(document, dict) or not isinstance(document.get("name"), str):
+        raise BadRecordLine("a header must be an object with a name and a value")
+    return document["name"], _parse_bytes(document, "value")
 
 
-def _read_number(said: Mapping[str, Any], name: str) -> int | None:
-    number = said.get(name)
+def _parse_integer(document: Mapping[str, Any], name: str) -> int | None:
+    number = document.get(name)
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, int):
-        raise BadLine(f"its {name} is not a whole number")
+        raise BadRecordLine(f"{name} is not a whole number")
     return number
 
 
-def _read_timestamp(said: Mapping[str, Any]) -> Millis | None:
-    timestamp = _read_number(said, "timestamp")
-    # -1 is how a record says that it has none.
+def _parse_timestamp(document: Mapping[str, Any]) -> Millis | None:
+    timestamp = _parse_integer(document, "timestamp")
+    # -1 means that the record has no timestamp.
     return None if timestamp is None or timestamp < 0 else Millis(timestamp)

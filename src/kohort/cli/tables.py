@@ -1,7 +1,7 @@
-"""Tables for people and JSON for machines, both of values that a cluster told.
+"""Prints tables for people and JSON for programs.
 
-A table is as wide as what is in it, on a terminal and in a file alike, so that its columns can be
-cut by whoever reads it. Nothing in it is obeyed by a terminal: names may hold anything.
+A column is as wide as its widest cell, on a terminal and in a file. Control characters are escaped,
+because names from a cluster may contain any character.
 """
 
 import json
@@ -10,20 +10,19 @@ from typing import Any, Final
 
 import typer
 
-NOTHING: Final = "-"
-"""Where there is nothing to show, as in Kafka's own tools."""
+EMPTY_CELL: Final = "-"
+"""The same as in Kafka's own tools."""
 
 _GAP: Final = "  "
 
 
-def show_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    for line in lay_out(heads, rows):
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    for line in format_table(heads, rows):
         typer.echo(line)
 
 
-def lay_out(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The lines of a table. Pure."""
-    cells = [list(heads), *([cell_of(each) for each in row] for row in rows)]
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    cells = [list(heads), *([format_cell(each) for each in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -31,16 +30,16 @@ def lay_out(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
     ]
 
 
-def cell_of(content: object) -> str:
-    """One line, whatever it is."""
+def format_cell(content: object) -> str:
+    """Return one line without control characters."""
     if content is None or content == "":
-        return NOTHING
+        return EMPTY_CELL
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in str(content)
     )
 
 
-def show_json(content: Any) -> None:
-    # Escaped to ASCII: a name may hold anything, and a terminal obeys some of it.
+def print_json(content: Any) -> None:
+    # ASCII only: names may contain control characters that a terminal interprets.
     typer.echo(json.dumps(content, indent=2))

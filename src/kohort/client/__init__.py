@@ -1,4 +1,4 @@
-"""The consumer on the other side of the wire, for this node and for any Kafka.
+"""The consumer, for Kohort nodes and Apache Kafka.
 
-It shares nothing with the node but the wire, and it never imports it.
+It shares only the wire and protocol packages with the node, and never imports the node.
 """

@@ -1,4 +1,4 @@
-"""The consumer, as programs use it. Everything here is a few words to those who do the work.
+"""The public consumer. Each method takes the lock and calls the consumer core.
 
 with kohort.Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
     consumer.subscribe(["orders"])
@@ -12,42 +12,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self, Unpack, overload
 
-from kohort.client import diary
-from kohort.client.agent import Agent
-from kohort.client.desk import CommitCallback, Desk
-from kohort.client.errors import WrongUse
-from kohort.client.fetching.lookups import BEGINNING, END, FoundOffset
-from kohort.client.fetching.parcel import FetchedBatches, Place
-from kohort.client.fetching.records import ConsumerRecord
-from kohort.client.fetching.subscription import Wish
-from kohort.client.group_metadata import GroupMetadata
-from kohort.client.handing import Handing
-from kohort.client.heartbeat import Heartbeat
-from kohort.client.listener import ConsumerRebalanceListener
-from kohort.client.member.events import Position, RejoinAsked, Unsubscribed
-from kohort.client.member.machine import MemberState
-from kohort.client.naming import (
+from kohort.client import log_events
+from kohort.client.app_thread import AppThread, CommitCallback, require_group
+from kohort.client.argument_checks import (
     Offsets,
-    named_partitions,
-    named_topics,
-    read_pattern,
-    read_positions,
+    check_offsets,
+    check_partitions,
+    check_topics,
+    find_pattern,
 )
+from kohort.client.background_thread import BackgroundThread
+from kohort.client.consumer_core import ConsumerCore, ConsumerGroupMetadata
+from kohort.client.errors import IllegalArgumentError
+from kohort.client.fetch.completed_fetch import FetchedBatches, FetchPosition
+from kohort.client.fetch.consumer_records import ConsumerRecord
+from kohort.client.fetch.offset_fetcher import BEGINNING, END, OffsetAndTimestamp
+from kohort.client.fetch.subscription_state import SubscriptionType
+from kohort.client.fetch_collector import FetchCollector
+from kohort.client.member.member import MemberState
+from kohort.client.member.member_events import OffsetAndMetadata, RejoinRequested, Unsubscribed
 from kohort.client.options import GivenOptions, read_options
-from kohort.client.questions import Questions, require_group
-from kohort.client.rebalances import Rebalance
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import Millis, Offset, Partition, Topic
+from kohort.client.rebalances import ConsumerRebalanceListener, Rebalance
+from kohort.types import Millis, Offset, Partition, Topic, TopicPartition
 
 _CLOSE_MS: Final = 30_000
 _FOREVER_MS: Final = 2**53
 
 
 class Consumer:
-    """Reads records of a Kafka cluster, alone or with a group.
+    """Reads records from a Kafka cluster, alone or as a member of a consumer group.
 
-    It belongs to one thread at a time; its own keeps it alive in the group while the program works.
-    Options are given by keyword, or in a mapping under Kafka's dotted names, or both.
+    Only one thread at a time may use it. Its background thread sends heartbeats while the
+    application is busy. Give options as keyword arguments, or in a mapping with Kafka's dotted
+    names, or both.
     """
 
     def __init__(
@@ -55,15 +52,13 @@ class Consumer:
     ) -> None:
         keywords: dict[str, object] = dict(given)
         self._options = options = read_options([*(config or {}).items(), *keywords.items()])
-        heartbeat = Heartbeat(options)
-        self._desk = desk = Desk(options, heartbeat)
-        self._heartbeat = heartbeat
-        self._handing = Handing(desk, heartbeat)
-        self._questions = Questions(desk)
-        heartbeat.start()
-        self._finalizer = weakref.finalize(self, _forget, heartbeat, options.group_id)
+        self._background = background = BackgroundThread(options)
+        self._app = AppThread(options, background)
+        self._collector = FetchCollector(self._app, background)
+        background.start()
+        self._finalizer = weakref.finalize(self, _stop_unclosed, background, options.group_id)
 
-    # What to read
+    # Subscription
 
     def subscribe(
         self,
@@ -72,303 +67,304 @@ class Consumer:
         pattern: str | re.Pattern[str] | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
-        """Share these topics with the group, or those whose name begins as the pattern says.
+        """Subscribe to topics, or to all topics that match a pattern, as a member of the group.
 
-        A string that begins with ^ is a pattern. What was subscribed to before is no more, unless
-        it is named again; the listener hears of what comes and goes.
+        A string that begins with ^ is a pattern; it must match at the start of the name. The new
+        subscription replaces the old one. The listener is called when partitions change.
         """
         if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
-            raise WrongUse("a listener must be a kohort.ConsumerRebalanceListener")
-        found = read_pattern(topics, pattern)
-        names = frozenset() if found is not None else named_topics(topics)
-        with self._desk.agent() as agent:
-            require_group(agent)
-            self._handing.interrupt(agent)
-            subscription, now = agent.subscription, self._heartbeat.now()
-            subscription.choose(Wish.TOPICS if found is None else Wish.PATTERN)
+            raise IllegalArgumentError("listener must be a kohort.ConsumerRebalanceListener")
+        found = find_pattern(topics, pattern)
+        names = frozenset() if found is not None else check_topics(topics)
+        with self._app.group_core() as core:
+            self._collector.interrupt(core)
+            subscription, now = core.subscription, self._background.now()
+            subscription.set_type(
+                SubscriptionType.AUTO_TOPICS if found is None else SubscriptionType.AUTO_PATTERN
+            )
             subscription.pattern = found
             subscription.listener = listener or ConsumerRebalanceListener()
             if found is None:
-                agent.subscribe(names, now)
+                core.subscribe(names, now)
             else:
-                agent.subscribe_to_matches(now)
-            agent.advance(now)
+                core.subscribe_to_matches(now)
+            core.advance(now)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read just these, whoever else does: no group shares them out."""
-        wanted = named_partitions(partitions)
-        with self._desk.agent() as agent:
-            self._handing.interrupt(agent)
-            subscription, now = agent.subscription, self._heartbeat.now()
-            subscription.choose(Wish.PARTITIONS)
-            if agent.member is not None and self._options.enable_auto_commit:
-                subscription.finish()
-                self._questions.commit_later(agent, subscription.done_with(), None)
+        """Read these partitions, without group assignment. Replaces the previous assignment."""
+        wanted = check_partitions(partitions)
+        with self._app.core() as core:
+            self._collector.interrupt(core)
+            subscription, now = core.subscription, self._background.now()
+            subscription.set_type(SubscriptionType.USER_ASSIGNED)
+            if core.member is not None and self._options.enable_auto_commit:
+                subscription.mark_all_processed()
+                self._app.commit_async(core, subscription.processed_positions(), None)
             subscription.remove(subscription.states.keys() - wanted)
             subscription.add(wanted)
-            agent.advance(now)
+            core.advance(now)
 
     def unsubscribe(self) -> None:
-        """Leave the group, or drop what was assigned. The listener hears of it."""
-        with self._desk.program():
-            self._desk.refuse_listener("unsubscribe")
-            with self._heartbeat.agent() as agent:
-                self._handing.interrupt(agent)
-                is_member = agent.subscription.wish in (Wish.TOPICS, Wish.PATTERN)
+        """Leave the group, or drop the assigned partitions. Calls the listener."""
+        with self._app.acquire():
+            self._app.reject_in_listener("unsubscribe")
+            with self._background as core:
+                self._collector.interrupt(core)
+                is_member = core.subscription.type in (
+                    SubscriptionType.AUTO_TOPICS,
+                    SubscriptionType.AUTO_PATTERN,
+                )
                 if is_member:
-                    agent.tell(Unsubscribed(), self._heartbeat.now())
+                    core.handle_event(Unsubscribed(), self._background.now())
             try:
                 if is_member:
-                    self._desk.run_calls(_has_left, self._desk.until(None))
+                    self._app.run_listeners_until(_has_left, self._app.until(None))
             finally:
-                with self._heartbeat.agent() as agent:
-                    agent.subscription.clear()
+                with self._background as core:
+                    core.subscription.clear()
 
     def subscription(self) -> frozenset[Topic]:
-        """The topics it shares with its group: those named, or those its pattern has found."""
-        with self._desk.agent() as agent:
-            return agent.subscription.topics
+        """The subscribed topics: by name, or those that match the pattern."""
+        with self._app.core() as core:
+            return core.subscription.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions it reads at this moment."""
-        with self._desk.agent() as agent:
-            return frozenset(agent.subscription.states)
+        """The partitions that are assigned now."""
+        with self._app.core() as core:
+            return frozenset(core.subscription.states)
 
-    def partitions_for(self, topic: str, timeout_ms: int | None = None) -> frozenset[Partition]:
-        """The partitions of a topic; none if there is no such topic."""
-        (name,) = named_topics([topic])
-        with self._desk.agent() as agent:
-            return self._questions.partitions(agent, name, self._desk.until(timeout_ms))
+    def partitions_for_topic(
+        self, topic: str, timeout_ms: int | None = None
+    ) -> frozenset[Partition]:
+        """The partitions of a topic; empty if the topic does not exist."""
+        (name,) = check_topics([topic])
+        with self._app.core() as core:
+            return self._app.partitions(core, name, timeout_ms)
 
     def topics(self, timeout_ms: int | None = None) -> frozenset[Topic]:
-        """All topics that this program may see."""
-        with_internal = not self._options.exclude_internal_topics
-        with self._desk.agent() as agent:
-            until = self._desk.until(timeout_ms)
-            return self._questions.topics(agent, until, with_internal=with_internal)
+        """All topics that this client is authorized to see."""
+        with self._app.core() as core:
+            return self._app.topics(core, timeout_ms)
 
-    # Reading
+    # Records
 
     def poll(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Records, as soon as there are any; none if there are none in time.
+        """Return records as soon as there are any, or an empty dict at the timeout.
 
-        It says that the program has done with what earlier polls gave. Group work that needs the
-        program, such as calling its listener, is done here too, so poll often.
+        Records of earlier polls count as processed. Listeners run here too, so poll often: at least
+        every max.poll.interval.ms.
         """
         count = self._options.max_poll_records if max_records is None else max_records
         if count < 1:
-            raise WrongUse(f"max_records must be at least 1, not {count}")
-        with self._desk.program():
-            handouts = self._handing.poll(count, Millis(self._heartbeat.now() + timeout_ms))
+            raise IllegalArgumentError(f"max_records must be at least 1, not {count}")
+        with self._app.acquire():
+            slices = self._collector.poll(count, Millis(self._background.now() + timeout_ms))
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
-        for handout in handouts:
-            partition = handout.state.partition
+        for each in slices:
+            partition = each.state.partition
             if partition in records:
-                records[partition] += handout.records
+                records[partition] += each.records
             else:
-                records[partition] = handout.records
+                records[partition] = each.records
         return records
 
     def poll_batches(self, timeout_ms: int = 0) -> FetchedBatches | None:
-        """As `poll`, but gives record batches of one partition as they came from the broker.
+        """As `poll`, but return the undecoded batches of one partition.
 
-        For programs that read bytes by themselves: nothing is decompressed, checked or left out.
+        Nothing is decompressed, checked or filtered.
         """
-        with self._desk.program():
-            return self._handing.poll_whole(Millis(self._heartbeat.now() + timeout_ms))
+        with self._app.acquire():
+            return self._collector.poll_batches(Millis(self._background.now() + timeout_ms))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """One record after the other; ends after consumer.timeout.ms without one, if at all.
+        """Yield records one by one; ends after consumer.timeout.ms without a record.
 
-        The program has done with a record when it asks for the next one.
+        A record counts as processed when the next one is requested.
         """
         limit = self._options.consumer_timeout_ms
         wait_ms = _FOREVER_MS if limit < 0 else limit
         while True:
-            with self._desk.program():
-                until = Millis(self._heartbeat.now() + wait_ms)
-                handouts = self._handing.open(self._options.max_poll_records, until)
-            if not handouts:
+            with self._app.acquire():
+                until = Millis(self._background.now() + wait_ms)
+                slices = self._collector.open(self._options.max_poll_records, until)
+            if not slices:
                 return
-            yield from self._handing.each(handouts)
+            yield from self._collector.each(slices)
 
-    # Where it stands
+    # Positions
 
     def position(self, partition: TopicPartition, timeout_ms: int | None = None) -> Offset:
-        """The offset of the record that comes next."""
-        with self._desk.agent() as agent:
-            self._handing.note_progress(agent)
-            return self._questions.place(agent, partition, self._desk.until(timeout_ms))
+        """The offset of the next record that poll returns."""
+        with self._app.core() as core:
+            self._collector.update_positions(core)
+            return self._app.position(core, partition, timeout_ms)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from there."""
+        """Continue reading at this offset."""
         if offset < 0:
-            raise WrongUse(f"an offset cannot be {offset}")
-        with self._desk.agent() as agent:
-            self._handing.interrupt(agent)
-            state = agent.subscription.get(partition)
-            agent.subscription.stand(state, Place(offset=Offset(offset)))
-            agent.advance(self._heartbeat.now())
+            raise IllegalArgumentError(f"offset {offset} is negative")
+        with self._app.core() as core:
+            self._collector.interrupt(core)
+            state = core.subscription.get(partition)
+            core.subscription.seek(state, FetchPosition(offset=Offset(offset)))
+            core.advance(self._background.now())
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go back to the oldest record there is; without any named, in all partitions."""
+        """Continue reading at the first offset; of all assigned partitions if none is given."""
         self._reset(partitions, BEGINNING)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on with what comes from now on; without any named, in all partitions."""
+        """Continue reading at the end; of all assigned partitions if none is given."""
         self._reset(partitions, END)
 
     def _reset(self, partitions: tuple[TopicPartition, ...], to: Millis) -> None:
-        with self._desk.agent() as agent:
-            self._handing.interrupt(agent)
-            for partition in partitions or tuple(agent.subscription.states):
-                agent.subscription.reset(agent.subscription.get(partition), to)
-            agent.advance(self._heartbeat.now())
+        with self._app.core() as core:
+            self._collector.interrupt(core)
+            for partition in partitions or tuple(core.subscription.states):
+                core.subscription.reset(core.subscription.get(partition), to)
+            core.advance(self._background.now())
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Give no records of these until they are resumed; the group does not notice."""
-        with self._desk.agent() as agent:
-            self._handing.interrupt(agent)
+        """Return no records of these partitions until `resume`. Causes no rebalance."""
+        with self._app.core() as core:
+            self._collector.interrupt(core)
             for partition in partitions:
-                agent.subscription.get(partition).is_paused = True
+                core.subscription.get(partition).is_paused = True
 
     def resume(self, *partitions: TopicPartition) -> None:
-        with self._desk.agent() as agent:
+        with self._app.core() as core:
             for partition in partitions:
-                agent.subscription.get(partition).is_paused = False
-            agent.advance(self._heartbeat.now())
+                core.subscription.get(partition).is_paused = False
+            core.advance(self._background.now())
 
     def paused(self) -> frozenset[TopicPartition]:
-        with self._desk.agent() as agent:
-            states = agent.subscription.states
+        with self._app.core() as core:
+            states = core.subscription.states
             return frozenset(each for each, state in states.items() if state.is_paused)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, Offset]:
-        """The offset of the oldest record of each."""
-        return self._edges(partitions, BEGINNING, timeout_ms)
+        """The first offset of each partition."""
+        return self._first_or_last_offsets(partitions, BEGINNING, timeout_ms)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, Offset]:
-        """The offset that the next record of each will have."""
-        return self._edges(partitions, END, timeout_ms)
+        """The end of each partition: the offset of its next new record."""
+        return self._first_or_last_offsets(partitions, END, timeout_ms)
 
-    def _edges(
-        self, partitions: Iterable[TopicPartition], edge: Millis, timeout_ms: int | None
+    def _first_or_last_offsets(
+        self, partitions: Iterable[TopicPartition], which: Millis, timeout_ms: int | None
     ) -> dict[TopicPartition, Offset]:
-        wanted = dict.fromkeys(sorted(named_partitions(partitions)), edge)
-        with self._desk.agent() as agent:
-            found = self._questions.lookup(agent, wanted, self._desk.until(timeout_ms))
-        return {each: told.offset for each, told in found.items() if told is not None}
+        wanted = dict.fromkeys(sorted(check_partitions(partitions)), which)
+        with self._app.core() as core:
+            found = self._app.lookup(core, wanted, timeout_ms)
+        return {each: offset.offset for each, offset in found.items() if offset is not None}
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, FoundOffset | None]:
-        """The first record of each partition that is not older; None where all are."""
-        wanted = {each: Millis(moment) for each, moment in timestamps.items()}
-        if any(moment < 0 for moment in wanted.values()):
-            raise WrongUse("a time cannot be negative")
-        named_partitions(wanted)
-        with self._desk.agent() as agent:
-            return self._questions.lookup(agent, wanted, self._desk.until(timeout_ms))
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition with this timestamp or a later one; None if none."""
+        wanted = {each: Millis(timestamp) for each, timestamp in timestamps.items()}
+        if any(timestamp < 0 for timestamp in wanted.values()):
+            raise IllegalArgumentError("timestamps must not be negative")
+        check_partitions(wanted)
+        with self._app.core() as core:
+            return self._app.lookup(core, wanted, timeout_ms)
 
-    # Committing
+    # Commits
 
     def commit(self, offsets: Offsets | None = None, timeout_ms: int | None = None) -> None:
-        """Keep where the program stands, or what is given; returns once the group has it."""
-        with self._desk.program():
-            with self._heartbeat.agent() as agent:
-                positions = self._positions(agent, offsets)
+        """Commit the current positions, or the given offsets, and wait for the result."""
+        with self._app.acquire():
+            with self._background as core:
+                positions = self._positions(core, offsets)
                 if positions:
-                    self._questions.commit(agent, positions, self._desk.until(timeout_ms))
-            self._desk.run_callbacks()
+                    self._app.commit(core, positions, timeout_ms)
+            self._app.run_callbacks()
 
     def commit_async(
         self, offsets: Offsets | None = None, callback: CommitCallback | None = None
     ) -> None:
-        """The same without waiting; the callback is called by a later poll, commit or close."""
-        with self._desk.agent() as agent:
-            self._questions.commit_later(agent, self._positions(agent, offsets), callback)
+        """Commit without waiting; a later poll, commit or close calls the callback."""
+        with self._app.core() as core:
+            self._app.commit_async(core, self._positions(core, offsets), callback)
 
     def _positions(
-        self, agent: Agent, offsets: Offsets | None
-    ) -> Mapping[TopicPartition, Position]:
-        require_group(agent)
-        self._handing.note_progress(agent)
-        return agent.subscription.places() if offsets is None else read_positions(offsets)
+        self, core: ConsumerCore, offsets: Offsets | None
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        require_group(core)
+        self._collector.update_positions(core)
+        return core.subscription.consumed_positions() if offsets is None else check_offsets(offsets)
 
     @overload
     def committed(
         self, partitions: TopicPartition, timeout_ms: int | None = None
-    ) -> Position | None: ...
+    ) -> OffsetAndMetadata | None: ...
 
     @overload
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, Position | None]: ...
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
 
     def committed(
         self,
         partitions: TopicPartition | Iterable[TopicPartition],
         timeout_ms: int | None = None,
-    ) -> Position | dict[TopicPartition, Position | None] | None:
-        """What the group has committed, of one partition or of many; None where nothing is."""
+    ) -> OffsetAndMetadata | dict[TopicPartition, OffsetAndMetadata | None] | None:
+        """The committed offsets of one or more partitions; None without a committed offset."""
         if isinstance(partitions, TopicPartition):
             return self.committed((partitions,), timeout_ms)[partitions]
-        wanted = named_partitions(partitions)
-        with self._desk.agent() as agent:
-            require_group(agent)
-            found = self._questions.committed(agent, wanted, self._desk.until(timeout_ms))
+        wanted = check_partitions(partitions)
+        with self._app.group_core() as core:
+            found = self._app.committed(core, wanted, timeout_ms)
         return {each: found.get(each) for each in sorted(wanted)}
 
-    # The group
+    # Group
 
-    def group_metadata(self) -> GroupMetadata:
-        """How this consumer stands in its group at this moment."""
-        with self._desk.agent() as agent:
-            require_group(agent)
-            assert agent.member is not None
-            return GroupMetadata(
-                group_id=agent.member.group_id,
-                generation=agent.member.generation,
-                member_id=agent.member.member_id,
-                instance_id=self._options.group_instance_id,
-                state=agent.member.state,
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group, generation and member id of this consumer now."""
+        with self._app.group_core() as core:
+            assert core.member is not None
+            return ConsumerGroupMetadata(
+                group_id=core.member.group_id,
+                generation_id=core.member.generation,
+                member_id=core.member.member_id,
+                group_instance_id=self._options.group_instance_id,
+                state=core.member.state,
             )
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Make the group share out its partitions anew, at the next poll."""
-        with self._desk.agent() as agent:
-            require_group(agent)
-            agent.tell(RejoinAsked(reason=reason), self._heartbeat.now())
+        """Make the group rebalance, at the next poll."""
+        with self._app.group_core() as core:
+            core.handle_event(RejoinRequested(reason=reason), self._background.now())
 
     def rebalances(self) -> list[Rebalance]:
-        """Every rebalance this consumer took part in, newest last; also when it is closed."""
-        with self._heartbeat.agent() as agent:
-            return agent.history.rebalances()
+        """The last 1000 rebalances of this consumer, newest last. Works after close too."""
+        with self._background as core:
+            return list(core.rebalances)
 
-    # The end
+    # Close
 
     def close(self, timeout_ms: int = _CLOSE_MS) -> None:
-        """Say that the program has done with what it was given, and leave.
+        """Leave the group. All records that the application was given count as processed.
 
-        That is committed, if the consumer commits by itself, and the listener hears of what goes.
-        After `timeout_ms` it is gone without having said all this.
+        With enable.auto.commit their positions are committed. The listener is called. After
+        `timeout_ms` the consumer closes without finishing this.
         """
         self._close(timeout_ms, is_failing=False)
 
     def abandon(self) -> None:
-        """End at once, without a word to the group: as if the process had been killed.
+        """Stop without leaving the group, as if the process had been killed. For tests.
 
-        For tests. The group goes on when the session has ended.
+        The group rebalances when the session times out.
         """
-        self._desk.is_closed = True
+        self._app.is_closed = True
         self._finalizer.detach()
-        self._heartbeat.stop()
+        self._background.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -379,34 +375,34 @@ class Consumer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """As close, but where the program fails it has not done with what it was given last."""
+        """As close; if the block raised an error, its current records are not committed."""
         self._close(_CLOSE_MS, is_failing=error is not None)
 
     def _close(self, timeout_ms: int, *, is_failing: bool) -> None:
-        if self._desk.is_closed:
+        if self._app.is_closed:
             return
-        until = Millis(self._heartbeat.now() + timeout_ms)
-        with self._desk.program():
-            self._desk.refuse_listener("close")
+        until = Millis(self._background.now() + timeout_ms)
+        with self._app.acquire():
+            self._app.reject_in_listener("close")
             try:
-                with self._heartbeat.agent() as agent:
-                    self._handing.interrupt(agent, is_failing=is_failing)
+                with self._background as core:
+                    self._collector.interrupt(core, is_failing=is_failing)
                     if not is_failing:
-                        agent.subscription.finish()
-                    self._desk.wait_to_commit(agent, until)
-                    agent.close(self._heartbeat.now())
-                self._desk.run_calls(lambda agent: agent.is_ended, until)
-                self._desk.run_callbacks()
+                        core.subscription.mark_all_processed()
+                    self._app.wait_to_commit(core, until)
+                    core.close(self._background.now())
+                self._app.run_listeners_until(lambda core: core.is_ended, until)
+                self._app.run_callbacks()
             finally:
-                self._desk.is_closed = True
+                self._app.is_closed = True
                 self._finalizer.detach()
-                self._heartbeat.stop()
+                self._background.stop()
 
 
-def _has_left(agent: Agent) -> bool:
-    return agent.member is None or agent.member.state is not MemberState.LEAVING
+def _has_left(core: ConsumerCore) -> bool:
+    return core.member is None or core.member.state is not MemberState.LEAVING
 
 
-def _forget(heartbeat: Heartbeat, group: str | None) -> None:
-    diary.warn("left-unclosed", group=group)
-    heartbeat.stop()
+def _stop_unclosed(background: BackgroundThread, group: str | None) -> None:
+    log_events.warn("not-closed", group=group)
+    background.stop()

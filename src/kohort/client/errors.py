@@ -1,85 +1,85 @@
-"""What can go wrong for a program that consumes, each with what to do about it.
-
-All are ConsumerErrors. The ones that a program may want to tell apart have a class of their own.
-"""
+"""Errors of the consumer. All are ConsumerErrors; each message says what to do."""
 
 from typing import ClassVar
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import ErrorCode, GroupId, InstanceId, Offset, Topic
+from kohort.types import ErrorCode, GroupId, InstanceId, Offset, Topic, TopicPartition
 
 
 class ConsumerError(Exception):
-    """Something a program should hear of."""
+    """Base class of all errors that a consumer raises."""
 
     is_retriable: ClassVar[bool] = False
-    """Whether the same call may well succeed a moment later."""
+    """Whether the same call may succeed later."""
 
 
-class BadOption(ConsumerError, ValueError):
-    """An option that does not exist, has a bad value or contradicts another."""
+class ConfigurationError(ConsumerError, ValueError):
+    """An option is unknown, has an invalid value or contradicts another option."""
 
 
-class WrongUse(ConsumerError, RuntimeError):
-    """A call that cannot be made now: after close, from two threads, without a group."""
+class IllegalStateError(ConsumerError, RuntimeError):
+    """A call is not allowed now: after close, from a second thread, or without a group."""
 
 
-class Unreachable(ConsumerError):
-    """No broker could be reached, or none answered in time."""
-
-    is_retriable = True
+class IllegalArgumentError(ConsumerError, ValueError):
+    """An argument of a call is invalid."""
 
 
-class UnsupportedBroker(ConsumerError):
-    """The broker does not speak what is needed; names the API and the versions it has."""
-
-
-class CommitFailed(ConsumerError):
-    """The commit was not kept, and will not be: the group has gone on without this member."""
-
-
-class RebalanceUnderWay(ConsumerError):
-    """The commit was not kept because the group is rebalancing; poll, and it can be tried again."""
+class KafkaTimeoutError(ConsumerError):
+    """No broker could be reached, or none responded in time."""
 
     is_retriable = True
 
 
-class CommitNotKept(ConsumerError):
-    """The coordinator could not keep the commit in time; it may be tried again."""
+class UnsupportedVersionError(ConsumerError):
+    """The broker supports no usable version of an API; the message names it."""
+
+
+class CommitFailedError(ConsumerError):
+    """The commit failed and must not be retried: the group has rebalanced without this member."""
+
+
+class RebalanceInProgressError(ConsumerError):
+    """The commit failed because the group is rebalancing. Call poll(), then commit again."""
 
     is_retriable = True
 
 
-class OffsetNotValid(ConsumerError):
-    """There is no position, or none within the partition, and no policy says where to begin."""
+class RetriableCommitFailedError(ConsumerError):
+    """The coordinator did not confirm the commit in time. It may be retried."""
+
+    is_retriable = True
 
 
-class UnknownTopic(ConsumerError):
-    """The topic does not exist, and was not created when it was asked for."""
+class InvalidOffsetError(ConsumerError):
+    """There is no position, or it is out of range, and auto.offset.reset is none."""
+
+
+class UnknownTopicOrPartitionError(ConsumerError):
+    """The topic does not exist, and the broker did not create it."""
 
     def __init__(self, topic: Topic) -> None:
-        super().__init__(f"topic {topic!r} does not exist, and was not created")
+        super().__init__(f"topic {topic!r} does not exist; create it, or correct the name")
         self.topic = topic
 
 
-class BadRecord(ConsumerError):
-    """A batch that cannot be read: its checksum, its compression or its form is wrong.
+class CorruptRecordError(ConsumerError):
+    """A batch cannot be decoded: its checksum, compression or format is invalid.
 
-    It is raised again by every poll, until the program seeks past it.
+    Every poll raises it again until the application seeks past the batch.
     """
 
     def __init__(self, partition: TopicPartition, offset: Offset, reason: str) -> None:
         super().__init__(
-            f"{partition.topic}-{partition.partition} cannot be read at offset {offset}: {reason}"
+            f"{partition.topic}-{partition.partition} is corrupt at offset {offset}: {reason}"
         )
         self.partition = partition
         self.offset = offset
 
 
-class Undeserializable(ConsumerError):
-    """The program's own deserializer raised an error, which is the cause of this one.
+class RecordDeserializationError(ConsumerError):
+    """The application's deserializer raised an error, which is the cause of this one.
 
-    It is raised again by every poll, until the program seeks past the record.
+    Every poll raises it again until the application seeks past the record.
     """
 
     def __init__(self, partition: TopicPartition, offset: Offset, error: Exception) -> None:
@@ -91,32 +91,32 @@ class Undeserializable(ConsumerError):
         self.offset = offset
 
 
-class Fenced(ConsumerError):
-    """Another process took over the place of this static member."""
+class FencedInstanceIdError(ConsumerError):
+    """Another process has joined with the group.instance.id of this static member."""
 
     def __init__(self, instance_id: InstanceId | None) -> None:
         super().__init__(
-            f"another member with group.instance.id {instance_id!r} has taken over: "
-            "two running processes must not share one id"
+            f"another process has joined with group.instance.id {instance_id!r}; "
+            "give each running process its own id"
         )
         self.instance_id = instance_id
 
 
-class GroupRefused(ConsumerError):
-    """The coordinator will not have this member; says why, and what to change."""
+class GroupRejectedError(ConsumerError):
+    """The coordinator rejects this member. The message says why, and what to change."""
 
     def __init__(self, group_id: GroupId, code: ErrorCode, advice: str) -> None:
-        super().__init__(f"group {group_id!r} refused: {code.name}; {advice}")
+        super().__init__(f"group {group_id!r} rejected this consumer: {code.name}; {advice}")
         self.group_id = group_id
         self.code = code
 
 
-class BadAssignment(ConsumerError):
-    """An assignor gave something that it may not give."""
+class InvalidAssignmentError(ConsumerError):
+    """An assignor returned an invalid assignment, or a member's metadata cannot be decoded."""
 
 
-class BrokerRefused(ConsumerError):
-    """Any other error a broker answers with."""
+class BrokerResponseError(ConsumerError):
+    """A broker responded with any other error code."""
 
     def __init__(self, code: ErrorCode, what: str) -> None:
         super().__init__(f"{what}: {code.name}")

@@ -1,25 +1,20 @@
-"""The consumer's options as a program gives them and as they are in force.
+"""The consumer's options: as the application gives them, and parsed.
 
-The names are the ones people know from Kafka and its clients. An option may be written
-`session_timeout_ms=` or `"session.timeout.ms":`; what there is stands in options_table.
+Names are those of Kafka. Both `session_timeout_ms=` and `"session.timeout.ms":` are accepted.
+options_table lists all options.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final, TypedDict
 
-from kohort.client.assignors import Assignor
-from kohort.client.errors import BadOption
-from kohort.client.fetching.parcel import Deserializer
-from kohort.client.member.settings import MemberSettings
-from kohort.client.member.settings import check as check_member
-from kohort.client.options_table import (
-    OPTIONS,
-    Address,
-    IsolationLevel,
-    OffsetReset,
-    Option,
-)
+from kohort.assignors import Assignor
+from kohort.client.errors import ConfigurationError
+from kohort.client.fetch.completed_fetch import Deserializer
+from kohort.client.member.member_settings import MemberSettings
+from kohort.client.member.member_settings import check as check_member
+from kohort.client.options_table import OPTIONS, IsolationLevel, OffsetReset
+from kohort.settings.option import get_option
+from kohort.settings.readers import Address, BadValue
 from kohort.types import GroupId, InstanceId, Millis, value
 
 __all__ = [
@@ -32,17 +27,17 @@ __all__ = [
     "read_options",
 ]
 
-_NAMES: Final = {
-    spelling: option.name
+_SPELLINGS: Final = {
+    spelling: option
     for option in OPTIONS.values()
     for dotted in (option.name, *option.aliases)
     for spelling in (dotted, dotted.replace(".", "_"))
 }
-"""Every way to write an option."""
+"""All accepted spellings."""
 
 
 class GivenOptions(TypedDict, total=False):
-    """The options as keywords, so that an editor knows them; OPTIONS says what they mean."""
+    """The options as keyword arguments, for editors; OPTIONS describes them."""
 
     bootstrap_servers: str | Iterable[str]
     group_id: str | None
@@ -84,7 +79,7 @@ class GivenOptions(TypedDict, total=False):
 
 @value
 class Options:
-    """The options in force, by their keywords."""
+    """The parsed options."""
 
     bootstrap_servers: tuple[Address, ...]
     group_id: GroupId | None
@@ -124,56 +119,44 @@ class Options:
     security_protocol: str
 
     @property
-    def is_committed_only(self) -> bool:
+    def is_read_committed(self) -> bool:
         return self.isolation_level is IsolationLevel.READ_COMMITTED
 
 
 def read_options(given: Iterable[tuple[str, object]]) -> Options:
-    """The options in force where these were given, under any of their spellings."""
+    """Parse the given options; all others get their defaults."""
     values = {option.keyword: option.default for option in OPTIONS.values()}
     spelled: dict[str, str] = {}
-    for spelling, content in given:
-        option = _find(spelling)
+    for spelling, given_value in given:
+        try:
+            option = get_option(_SPELLINGS, spelling)
+            content = option.parse(given_value)
+        except BadValue as error:
+            raise ConfigurationError(str(error)) from None
         if option.name in spelled:
-            raise BadOption(f"{option.name} is given twice: as {spelled[option.name]}, {spelling}")
+            raise ConfigurationError(
+                f"{option.name} is given twice: as {spelled[option.name]} and as {spelling}"
+            )
         spelled[option.name] = spelling
-        values[option.keyword] = _read(option, content)
+        values[option.keyword] = content
     options = Options(**values)
     _check(options)
     return options
 
 
-def _find(spelling: str) -> Option:
-    name = _NAMES.get(spelling)
-    if name is None:
-        near = get_close_matches(spelling, _NAMES, 1, 0.5)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise BadOption(f"there is no option {spelling}{hint}")
-    return OPTIONS[name]
-
-
-def _read(option: Option, given: object) -> object:
-    try:
-        return option.read(given)
-    except ValueError as error:
-        shown = f"{option.name}={given!r}"
-        raise BadOption(f"{shown}: {error}; it takes {option.kind}") from None
-
-
 def _check(options: Options) -> None:
-    """Refuse what is right by itself and cannot be together."""
+    """Reject options that contradict each other."""
     if options.group_instance_id is not None and options.group_id is None:
-        raise BadOption("group.instance.id needs a group.id")
+        raise ConfigurationError("group.instance.id needs a group.id; set both")
     if options.fetch_max_wait_ms >= options.request_timeout_ms:
-        raise BadOption(
-            f"fetch.max.wait.ms={options.fetch_max_wait_ms} leaves a broker no time to answer: "
-            f"it must be less than request.timeout.ms={options.request_timeout_ms}"
+        raise ConfigurationError(
+            f"fetch.max.wait.ms={options.fetch_max_wait_ms} must be lower than "
+            f"request.timeout.ms={options.request_timeout_ms}"
         )
     check_member(member_settings(options))
 
 
 def member_settings(options: Options) -> MemberSettings:
-    """What concerns the member of a group."""
     return MemberSettings(
         group_id=options.group_id or GroupId(""),
         instance_id=options.group_instance_id,

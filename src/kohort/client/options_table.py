@@ -1,28 +1,22 @@
-"""Every option of the consumer: its name, its default, its meaning and its check.
+"""All options of the consumer: name, default, meaning and parser.
 
-OPTIONS is the whole truth: what is refused, what it is refused with and docs/consumer.md are made
-from it.
+Parsing, its error messages and docs/reference/consumer.md use OPTIONS only.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from kohort.client.assignors import BUILT_IN, Assignor, get_assignor
-from kohort.client.errors import BadOption
-from kohort.types import value
-
-Address = tuple[str, int]
-"""Host and port of a broker."""
+from kohort.assignors import BUILT_IN, Assignor, get_assignor
+from kohort.settings.option import Option, flag, function, number, text, word
+from kohort.settings.readers import INT_MAX, read_addresses
 
 _MINUTE: Final = 60_000
-_INT_MAX: Final = 2**31 - 1
-_TEXT_BYTES_MAX: Final = 32_767
-"""What the wire can hold."""
 
 
 class OffsetReset(StrEnum):
-    """Where to begin when the group has committed nothing, or what it did is gone."""
+    """Where to start without a valid committed offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -34,135 +28,8 @@ class IsolationLevel(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
-@value
-class Option:
-    name: str
-    """With dots, as Kafka writes it."""
-    default: Any
-    read: Callable[[Any], Any]
-    """Gives the value as it is used, or raises ValueError with what is wrong."""
-    kind: str
-    meaning: str
-    aliases: tuple[str, ...] = ()
-    """What other clients call it."""
-
-    @property
-    def keyword(self) -> str:
-        return self.name.replace(".", "_")
-
-
-# Kinds of options
-
-
-def _number(
-    name: str,
-    default: int,
-    meaning: str,
-    *,
-    least: int = 0,
-    most: int = _INT_MAX,
-    aliases: tuple[str, ...] = (),
-) -> Option:
-    def read(given: object) -> int:
-        number = _whole(given)
-        if not least <= number <= most:
-            raise ValueError(f"not between {least} and {most}")
-        return number
-
-    return Option(
-        name=name, default=default, read=read, kind="number", meaning=meaning, aliases=aliases
-    )
-
-
-def _whole(given: object) -> int:
-    """A configuration read from a file has numbers as text."""
-    if isinstance(given, str) and given.lstrip("-").isdecimal():
-        return int(given)
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise ValueError("not a whole number")  # noqa: TRY004 - all refusals are alike
-    return given
-
-
-def _flag(name: str, meaning: str, *, default: bool, aliases: tuple[str, ...] = ()) -> Option:
-    return Option(
-        name=name,
-        default=default,
-        read=_read_flag,
-        kind="true or false",
-        meaning=meaning,
-        aliases=aliases,
-    )
-
-
-def _read_flag(given: object) -> bool:
-    if isinstance(given, str) and given.lower() in ("true", "false"):
-        return given.lower() == "true"
-    if not isinstance(given, bool):
-        raise ValueError("neither true nor false")  # noqa: TRY004
-    return given
-
-
-def _text(name: str, default: str | None, meaning: str, *, aliases: tuple[str, ...] = ()) -> Option:
-    return Option(
-        name=name, default=default, read=_read_text, kind="text", meaning=meaning, aliases=aliases
-    )
-
-
-def _read_text(given: object) -> str | None:
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        raise ValueError("not text")  # noqa: TRY004
-    if not given:
-        raise ValueError("empty")
-    if len(given.encode()) > _TEXT_BYTES_MAX:
-        raise ValueError(f"too long: at most {_TEXT_BYTES_MAX} bytes")
-    return given
-
-
-def _choice(
-    name: str, default: str, words: Mapping[str, str], meaning: str, *, shown: Iterable[str]
-) -> Option:
-    """One of some words; several may mean the same."""
-
-    def read(given: object) -> str:
-        if not isinstance(given, str) or given.lower() not in words:
-            raise ValueError(f"none of {', '.join(shown)}")
-        return words[given.lower()]
-
-    return Option(name=name, default=default, read=read, kind=" or ".join(shown), meaning=meaning)
-
-
-def _function(name: str, meaning: str) -> Option:
-    def read(given: object) -> object:
-        if given is not None and not callable(given):
-            raise ValueError("not callable")
-        return given
-
-    return Option(name=name, default=None, read=read, kind="function", meaning=meaning)
-
-
-# Kinds that only one option has
-
-
-def read_addresses(given: object) -> tuple[Address, ...]:
-    """From "host:port,host:port", or a list of such."""
-    texts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(texts, Iterable):
-        raise ValueError("no addresses")  # noqa: TRY004
-    addresses = tuple(_read_address(text) for text in texts)
-    if not addresses:
-        raise ValueError("no address at all")
-    return addresses
-
-
-def _read_address(given: object) -> Address:
-    text = given.strip() if isinstance(given, str) else ""
-    host, separator, port = text.rpartition("://")[2].rpartition(":")
-    if not separator or not host or not port.isdecimal() or not 0 < int(port) <= 65535:
-        raise ValueError(f"{given!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
-
+# The maximum is that of int32 in the wire format.
+_number: Final = partial(number, maximum=INT_MAX)
 
 _JAVA_ASSIGNORS: Final = {
     "RangeAssignor": "range",
@@ -178,20 +45,17 @@ def _read_assignors(given: object) -> tuple[Assignor, ...]:
         wanted = [wanted]
     assignors = tuple(_read_assignor(each) for each in wanted)
     if not assignors:
-        raise ValueError("no assignor at all")
+        raise ValueError("give at least one assignor")
     return assignors
 
 
 def _read_assignor(given: object) -> Assignor:
     if isinstance(given, str):
         name = given.strip()
-        try:
-            return get_assignor(_JAVA_ASSIGNORS.get(name.rpartition(".")[2], name))
-        except BadOption as error:
-            raise ValueError(str(error)) from None
+        return get_assignor(_JAVA_ASSIGNORS.get(name.rpartition(".")[2], name))
     if not hasattr(given, "name") or not hasattr(given, "assign"):
-        raise ValueError(f"{given!r} is neither an assignor nor the name of one")
-    assignor: Assignor = given  # type: ignore[assignment]  # any object with its names will do
+        raise ValueError(f"{given!r} is neither an Assignor nor the name of one")
+    assignor: Assignor = given  # type: ignore[assignment]  # duck typing
     return assignor
 
 
@@ -214,174 +78,177 @@ OPTIONS: Final = {
             default=(("localhost", 9092),),
             read=read_addresses,
             kind="HOST:PORT, or several",
-            meaning="Brokers to begin with; the others are learnt from them.",
+            meaning="Brokers to connect to first; their metadata names the others.",
             aliases=("metadata.broker.list",),
         ),
-        _text(
+        text(
             "group.id",
             None,
-            "The group to share partitions and commits with. Without one there is no `subscribe` "
-            "and no commit.",
+            "The consumer group. `subscribe` and commits need one.",
         ),
-        _text(
+        text(
             "group.instance.id",
             None,
-            "A name for this member that outlives it: when it comes back within its session, it "
-            "finds its place, and nobody rebalances (KIP-345).",
+            "Makes this a static member: if it restarts within its session timeout, it gets the "
+            "same partitions without a rebalance (KIP-345).",
         ),
-        _text("client.id", "kohort", "What brokers call this client in their logs."),
-        _text(
+        text("client.id", "kohort", "The name of this client in broker logs."),
+        text(
             "client.rack",
             None,
-            "Where this client stands; a Kafka that knows where its replicas are lets it read from "
-            "the nearest one (KIP-392).",
+            "The rack of this client. Brokers with known replica racks let it fetch from the "
+            "nearest one (KIP-392).",
         ),
         Option(
             name="partition.assignment.strategy",
             default=(get_assignor("range"), get_assignor("cooperative-sticky")),
             read=_read_assignors,
             kind=f"{', '.join(BUILT_IN)}; a list, or an Assignor",
-            meaning="How the group's leader deals out partitions, in order of preference; all "
-            "members must have one in common. The default, as Kafka's, lets a group change from "
-            "range to cooperative-sticky without an outage.",
+            meaning="How the group leader assigns partitions, in order of preference. All members "
+            "must have one in common. As in Kafka, the default lets a group change from range to "
+            "cooperative-sticky with a rolling restart.",
         ),
         _number(
             "session.timeout.ms",
             45_000,
-            "A member that is silent for so long is taken for dead.",
-            least=1,
+            "The coordinator removes a member after this time without a heartbeat.",
+            minimum=1,
         ),
         _number(
             "heartbeat.interval.ms",
             3_000,
-            "How often a member says that it lives; a third of the session at most.",
-            least=1,
+            "Time between heartbeats; at most a third of session.timeout.ms.",
+            minimum=1,
         ),
         _number(
             "max.poll.interval.ms",
             300_000,
-            "A program that does not poll for so long is stuck: its member leaves the group, and "
-            "comes back with the next poll. Also how long a rebalance waits for it.",
-            least=1,
+            "Longest time between two polls. After it, the member leaves the group; the next poll "
+            "joins again. Also how long a rebalance waits for this member.",
+            minimum=1,
         ),
-        _number("max.poll.records", 500, "Most records that one poll gives.", least=1),
-        _flag(
+        _number(
+            "max.poll.records", 500, "Maximum number of records that one poll returns.", minimum=1
+        ),
+        flag(
             "enable.auto.commit",
-            "Whether what the program has done with is committed by itself.",
+            "Commit processed positions automatically.",
             default=True,
         ),
-        _number("auto.commit.interval.ms", 5_000, "How often that is done.", least=1),
-        _choice(
+        _number("auto.commit.interval.ms", 5_000, "Time between automatic commits.", minimum=1),
+        word(
             "auto.offset.reset",
             OffsetReset.LATEST,
             _RESETS,
-            "Where to begin when nothing is committed, or what was is gone; none raises "
-            "OffsetNotValid.",
+            "Where to start without a valid committed offset; none raises InvalidOffsetError.",
             shown=tuple(OffsetReset),
         ),
-        _choice(
+        word(
             "isolation.level",
             IsolationLevel.READ_UNCOMMITTED,
             {level.value: level for level in IsolationLevel},
-            "Whether records of transactions that are open or aborted are left out.",
+            "read_committed skips records of open and aborted transactions.",
             shown=tuple(IsolationLevel),
         ),
         _number(
-            "fetch.min.bytes", 1, "A broker answers once it has so many, or time is up.", least=1
+            "fetch.min.bytes",
+            1,
+            "A broker responds to a fetch when it has this many bytes, or at the timeout.",
+            minimum=1,
         ),
         _number(
             "fetch.max.wait.ms",
             500,
-            "How long it waits for them.",
+            "How long a broker waits for fetch.min.bytes.",
             aliases=("fetch.wait.max.ms",),
         ),
         _number(
             "fetch.max.bytes",
             52_428_800,
-            "Most bytes of one answer, but for a first batch that is larger; also of what is held "
-            "for the program from one broker, before more is asked for.",
-            least=1,
+            "Maximum size of a fetch response, unless the first batch is larger. Also the limit of "
+            "buffered bytes per broker, above which no more is fetched.",
+            minimum=1,
         ),
         _number(
             "max.partition.fetch.bytes",
             1_048_576,
-            "Most bytes of one partition in one answer, with the same exception.",
-            least=1,
+            "Maximum bytes per partition in a fetch response, with the same exception.",
+            minimum=1,
             aliases=("fetch.message.max.bytes",),
         ),
-        _flag(
+        flag(
             "check.crcs",
-            "Whether checksums are compared, so that what was damaged on the way is noticed.",
+            "Verify the CRC of each batch.",
             default=True,
         ),
-        _function("key.deserializer", "Turns a key's bytes into an object; null stays None."),
-        _function("value.deserializer", "The same for values."),
+        function("key.deserializer", "Converts key bytes to an object; null stays None."),
+        function("value.deserializer", "Converts value bytes to an object; null stays None."),
         _number(
             "consumer.timeout.ms",
             -1,
-            "After so long without a record `for record in consumer` ends; -1: never.",
-            least=-1,
+            "`for record in consumer` ends after this time without a record; -1: never.",
+            minimum=-1,
         ),
-        _flag(
+        flag(
             "exclude.internal.topics",
-            "Whether a pattern leaves out Kafka's own topics.",
+            "Patterns do not match internal topics.",
             default=True,
         ),
-        _flag(
+        flag(
             "allow.auto.create.topics",
-            "Whether a broker that makes topics when they are asked for may do so.",
+            "Let a broker create a missing topic, if its auto.create.topics.enable is true.",
             default=True,
         ),
         _number(
             "metadata.max.age.ms",
             5 * _MINUTE,
-            "How often topics are looked up anew: how soon new partitions, and new topics that a "
-            "pattern matches, are noticed.",
-            least=1,
+            "Time between metadata updates: how soon new partitions and new topics that match a "
+            "pattern are found.",
+            minimum=1,
             aliases=("topic.metadata.refresh.interval.ms",),
         ),
         _number(
             "request.timeout.ms",
             30_000,
-            "How long a broker may take to answer; then its connection is given up.",
-            least=1,
+            "How long to wait for a response before the connection is closed.",
+            minimum=1,
             aliases=("socket.timeout.ms",),
         ),
         _number(
             "default.api.timeout.ms",
             60_000,
-            "How long a call such as `commit` or `position` tries before it raises.",
-            least=1,
+            "Default timeout of calls such as `commit` and `position`.",
+            minimum=1,
         ),
-        _number("retry.backoff.ms", 100, "Pause before the first repetition of what failed."),
-        _number("retry.backoff.max.ms", 1_000, "Longest pause, reached by doubling."),
-        _number("reconnect.backoff.ms", 50, "Pause before the first new attempt to connect."),
-        _number("reconnect.backoff.max.ms", 1_000, "Longest pause, reached by doubling."),
+        _number("retry.backoff.ms", 100, "Backoff before the first retry of a request."),
+        _number("retry.backoff.max.ms", 1_000, "Maximum backoff; it doubles with each retry."),
+        _number("reconnect.backoff.ms", 50, "Backoff before the first reconnect."),
         _number(
-            "socket.connection.setup.timeout.ms", 10_000, "How long connecting may take.", least=1
+            "reconnect.backoff.max.ms", 1_000, "Maximum backoff; it doubles with each reconnect."
         ),
+        _number("socket.connection.setup.timeout.ms", 10_000, "Timeout of connecting.", minimum=1),
         _number(
             "connections.max.idle.ms",
             9 * _MINUTE,
-            "A connection that was not used for so long is closed.",
-            least=1,
+            "Close connections that were not used for this time.",
+            minimum=1,
         ),
         _number(
             "receive.buffer.bytes",
             -1,
-            "SO_RCVBUF of every socket; -1: what the system thinks best.",
-            least=-1,
+            "SO_RCVBUF of sockets; -1: the default of the operating system.",
+            minimum=-1,
             aliases=("socket.receive.buffer.bytes",),
         ),
         _number(
             "send.buffer.bytes",
             -1,
-            "SO_SNDBUF of every socket; -1: what the system thinks best.",
-            least=-1,
+            "SO_SNDBUF of sockets; -1: the default of the operating system.",
+            minimum=-1,
             aliases=("socket.send.buffer.bytes",),
         ),
-        # DEVIATION: the consumer speaks to brokers in plain text only; TLS and SASL are not there.
-        _choice(
+        # DEVIATION: the consumer connects to brokers in plain text only; TLS and SASL are missing.
+        word(
             "security.protocol",
             "PLAINTEXT",
             {"plaintext": "PLAINTEXT"},

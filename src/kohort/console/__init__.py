@@ -1,18 +1,20 @@
-"""The web page of groups, rebalances and lag, live; each page has a JSON twin.
+"""Web console for consumer groups, rebalances and lag, with live updates and JSON.
 
     with Console("localhost:9092", listen="127.0.0.1:8080") as console:
         print(console.url)
 
-It is an ordinary client of any Kafka and never looks inside a node. It holds no rule: pages ask the
-picture (`kohort.admin.picture`), writes ask `kohort.admin`. Every page is one function that gives a
-`Page`: what it says, as values, and the template that says it. From that come three addresses: the
-page itself, its JSON twin (`.json`), and the feed that keeps it up to date (`.feed`).
+It is a client of any Kafka cluster and never accesses a node's internals. Pages read from
+`kohort.admin.group_monitor`; writes go through `kohort.admin`. Every page is a function that
+returns a `Page`: data and a template. Each page has three URLs: HTML, JSON (`.json`) and
+server-sent events with updates (`.feed`).
 
-Whatever a cluster says is text here and nothing else: names, reasons and records are escaped
-wherever they stand, and the pages forbid themselves all scripts but their own.
+All text from the cluster is escaped, and the Content-Security-Policy allows only the console's own
+scripts.
 """
 
 from typing import TYPE_CHECKING, Any
+
+from kohort.extras import require_extra
 
 if TYPE_CHECKING:
     from kohort.console.server import CannotListen, Console
@@ -21,9 +23,9 @@ __all__ = ["CannotListen", "Console"]
 
 
 def __getattr__(name: str) -> Any:
-    """The web libraries are loaded when a console is wanted."""
+    """Import the web libraries on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kohort.console import server  # noqa: PLC0415  # as said
-
+    with require_extra("kohort.console"):
+        from kohort.console import server  # noqa: PLC0415  # lazy import
     return getattr(server, name)

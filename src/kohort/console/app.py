@@ -1,6 +1,6 @@
-"""Addresses, and what answers at them.
+"""The ASGI application: routes, error pages, JSON versions and feeds.
 
-Every page has three: its own, `.json` and `.feed`. Work that may wait is done on threads.
+Every page has three URLs: its own, `.json` and `.feed`. Blocking work runs on a thread pool.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,20 +15,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kohort.admin.errors import AdminError, ClusterUnreachable, NoSuchGroup, NoSuchTopic
-from kohort.admin.picture import now_ms
-from kohort.console import feed, guard, rendering
-from kohort.console.address import from_address
-from kohort.console.jsonable import dump
-from kohort.console.page import BadQuestion, Desk, NotFound, Page, Visit
+from kohort.admin.group_monitor import now_ms
+from kohort.console import feed, html_renderer, security
+from kohort.console.json_values import dump
+from kohort.console.page import BadRequest, ConsoleContext, NotFound, Page, PageRequest
 from kohort.console.pages.findings import findings
-from kohort.console.pages.group import group
-from kohort.console.pages.groups import groups
-from kohort.console.pages.overview import overview
-from kohort.console.pages.rebalance import rebalance
+from kohort.console.pages.group import group, rebalance
+from kohort.console.pages.groups import groups, overview
 from kohort.console.pages.reset import reset, reset_form
 from kohort.console.pages.topics import records, topic, topics
+from kohort.console.url_encoding import from_segment
 
-PAGES: Final[Mapping[str, Callable[[Visit], Page]]] = {
+PAGES: Final[Mapping[str, Callable[[PageRequest], Page]]] = {
     "/overview": overview,
     "/groups": groups,
     "/groups/{group}": group,
@@ -40,183 +38,194 @@ PAGES: Final[Mapping[str, Callable[[Visit], Page]]] = {
     "/findings": findings,
 }
 
-WRITES: Final[Mapping[str, Callable[[Visit, Mapping[str, str]], Page]]] = {
+WRITES: Final[Mapping[str, Callable[[PageRequest, Mapping[str, str]], Page]]] = {
     "/groups/{group}/reset": reset,
 }
 
 FORM_BYTES_MAX: Final = 4_000_000
-"""Room for a plan of some ten thousand partitions."""
+"""Enough for a reset plan of about ten thousand partitions."""
 
 FEEDS_MAX: Final = 200
-"""Open pages at once; each costs a drawing now and then."""
+"""Open pages; each is rendered again after changes."""
 
-_ENDINGS: Final = (".json", ".feed")
-_KEPT: Final = "public, max-age=31536000, immutable"
+_SUFFIXES: Final = (".json", ".feed")
+_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (NotFound, 404),
     (NoSuchGroup, 404),
     (NoSuchTopic, 404),
-    (BadQuestion, 400),
+    (BadRequest, 400),
     (ClusterUnreachable, 503),
-    (guard.NotAllowed, 403),
+    (security.Forbidden, 403),
     (AdminError, 409),
 )
 
 
 class App:
-    def __init__(self, desk: Desk, keeper: guard.Guard, is_ending: Callable[[], bool]) -> None:
-        self._desk = desk
-        self._guard = keeper
-        self._is_ending = is_ending
+    def __init__(
+        self, context: ConsoleContext, guard: security.Guard, is_stopping: Callable[[], bool]
+    ) -> None:
+        self._context = context
+        self._guard = guard
+        self._is_stopping = is_stopping
         self._feeds = 0
 
     def asgi(self) -> ASGIApp:
         routes = [
-            Route("/", _to_overview),
+            Route("/", _redirect_to_overview),
             Route("/static/{name}", _static),
-            *(Route(path, self._getter(make), methods=["GET"]) for path, make in PAGES.items()),
-            *(Route(path, self._poster(do), methods=["POST"]) for path, do in WRITES.items()),
+            *(
+                Route(path, self._get_handler(make), methods=["GET"])
+                for path, make in PAGES.items()
+            ),
+            *(Route(path, self._post_handler(do), methods=["POST"]) for path, do in WRITES.items()),
         ]
-        inner = Starlette(routes=routes, exception_handlers={404: self._lost, 405: self._lost})
-        return _Gate(inner, self._guard)
+        inner = Starlette(
+            routes=routes, exception_handlers={404: self._not_found, 405: self._not_found}
+        )
+        return _SecurityMiddleware(inner, self._guard)
 
     # Pages
 
-    def _getter(self, make: Callable[[Visit], Page]) -> Callable[[Request], Awaitable[Response]]:
+    def _get_handler(
+        self, make: Callable[[PageRequest], Page]
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def get(request: Request) -> Response:
-            if request.scope["kohort.ending"] == ".feed":
+            if request.scope["kohort.suffix"] == ".feed":
                 return self._feed(request, make)
             return await run_in_threadpool(
-                self._answer, request, lambda: make(self._visit(request))
+                self._run, request, lambda: make(self._page_request(request))
             )
 
         return get
 
-    def _poster(
-        self, do: Callable[[Visit, Mapping[str, str]], Page]
+    def _post_handler(
+        self, do: Callable[[PageRequest, Mapping[str, str]], Page]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def post(request: Request) -> Response:
             body = bytearray()
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > FORM_BYTES_MAX:
-                    return self._refuse(request, BadQuestion("the form is too large"))
+                    return self._error_response(
+                        request, BadRequest(f"the form exceeds {FORM_BYTES_MAX:,} bytes")
+                    )
 
             def work() -> Page:
                 form = _read_form(bytes(body))
-                guard.check_write(
+                security.check_write(
                     self._guard,
                     host=request.headers.get("host", ""),
                     origin=request.headers.get("origin"),
-                    cookie=request.cookies.get(guard.COOKIE),
+                    cookie=request.cookies.get(security.COOKIE),
                     form=form,
                 )
-                return do(self._visit(request), form)
+                return do(self._page_request(request), form)
 
-            return await run_in_threadpool(self._answer, request, work)
+            return await run_in_threadpool(self._run, request, work)
 
         return post
 
-    def _answer(self, request: Request, work: Callable[[], Page]) -> Response:
+    def _run(self, request: Request, work: Callable[[], Page]) -> Response:
         try:
             page = work()
         except _EXPECTED as error:
-            return self._refuse(request, error)
+            return self._error_response(request, error)
         return self._respond(request, page)
 
-    def _refuse(self, request: Request, error: Exception) -> Response:
+    def _error_response(self, request: Request, error: Exception) -> Response:
         status = next(code for kind, code in _STATUS if isinstance(error, kind))
         reason = str(error)
         page = Page(
             template="error.html",
-            title="Not possible" if status != 404 else "Not here",
-            told={"error": reason[:1].upper() + reason[1:].rstrip(".") + "."},
-            shown={},
-            pace_s=None,
+            title="Not found" if status == 404 else "Request failed",
+            data={"error": reason[:1].upper() + reason[1:].rstrip(".") + "."},
+            template_data={},
+            refresh_s=None,
             status=status,
         )
         return self._respond(request, page)
 
-    async def _lost(self, request: Request, _: Exception) -> Response:
+    async def _not_found(self, request: Request, _: Exception) -> Response:
         return await run_in_threadpool(
-            self._refuse, request, NotFound("there is no page at this address")
+            self._error_response, request, NotFound("this URL does not exist")
         )
 
     def _respond(self, request: Request, page: Page) -> Response:
-        if request.scope["kohort.ending"] == ".json":
-            told = {
-                "cluster": self._desk.cluster.bootstrap_servers,
+        if request.scope["kohort.suffix"] == ".json":
+            body = {
+                "cluster": self._context.cluster.bootstrap_servers,
                 "at_ms": now_ms(),
-                "health": self._desk.following.health(),
-                **page.told,
+                "health": self._context.monitor.health(),
+                **page.data,
             }
-            return Response(dump(told), page.status, media_type="application/json")
-        cookie = request.cookies.get(guard.COOKIE) or guard.new_cookie()
-        text = rendering.render_page(page, self._frame(request, cookie))
+            return Response(dump(body), page.status, media_type="application/json")
+        cookie = request.cookies.get(security.COOKIE) or security.new_cookie()
+        text = html_renderer.render_page(page, self._base_data(request, cookie))
         response = Response(
             text.encode("utf-8", "replace"), page.status, media_type="text/html; charset=utf-8"
         )
-        if guard.COOKIE not in request.cookies:
-            response.set_cookie(guard.COOKIE, cookie, httponly=True, samesite="strict")
+        if security.COOKIE not in request.cookies:
+            response.set_cookie(security.COOKIE, cookie, httponly=True, samesite="strict")
         return response
 
-    def _frame(self, request: Request, cookie: str) -> dict[str, Any]:
-        """What stands around every page."""
+    def _base_data(self, request: Request, cookie: str) -> dict[str, Any]:
+        """Template data of every page."""
         query = request.url.query
         return {
-            "cluster": self._desk.cluster.bootstrap_servers,
-            "health": self._desk.following.health(),
-            "has_findings": self._desk.findings is not None,
+            "cluster": self._context.cluster.bootstrap_servers,
+            "health": self._context.monitor.health(),
+            "has_findings": self._context.findings is not None,
             "path": request.scope["path"],
             "theme": _theme(request),
             "query": f"?{query}" if query else "",
-            "form_token": guard.form_token(self._guard, cookie),
+            "form_token": security.form_token(self._guard, cookie),
             "needs_token": self._guard.token is not None,
             "now_ms": now_ms(),
         }
 
-    def _visit(self, request: Request) -> Visit:
-        names = {name: from_address(part) for name, part in request.path_params.items()}
+    def _page_request(self, request: Request) -> PageRequest:
+        names = {name: from_segment(part) for name, part in request.path_params.items()}
         known = {name: each for name, each in names.items() if each is not None}
         if len(known) < len(names):
-            raise NotFound("there is no page at this address")
-        return Visit(
-            desk=self._desk,
+            raise NotFound("this URL does not exist")
+        return PageRequest(
+            context=self._context,
             path=request.scope["path"],
-            names=known,
+            path_params=known,
             query=dict(request.query_params),
             now_ms=now_ms(),
         )
 
     # Feeds
 
-    def _feed(self, request: Request, make: Callable[[Visit], Page]) -> Response:
+    def _feed(self, request: Request, make: Callable[[PageRequest], Page]) -> Response:
         if self._feeds >= FEEDS_MAX:
-            return Response("too many pages are open", 503)
+            return Response(f"more than {FEEDS_MAX} pages are open: close some", 503)
 
-        def draw() -> feed.Frame:
-            frame = self._frame(request, "")
-            health = rendering.render_health(frame)
+        def render() -> feed.FeedFrame:
+            frame = self._base_data(request, "")
+            health = html_renderer.render_health(frame)
             try:
-                page = make(self._visit(request))
+                page = make(self._page_request(request))
             except _EXPECTED:
-                # What is shown stays; the health tells why.
-                return feed.Frame(parts={}, chart=None, health=health, pace_s=2.0)
-            if page.pace_s is None:
-                return feed.Frame(parts={}, chart=None, health=health, pace_s=None)
-            return feed.Frame(
-                parts=rendering.render_parts(page, frame),
+                # Keep the current content; the health banner shows the reason.
+                return feed.FeedFrame(parts={}, chart=None, health=health, refresh_s=2.0)
+            if page.refresh_s is None:
+                return feed.FeedFrame(parts={}, chart=None, health=health, refresh_s=None)
+            return feed.FeedFrame(
+                parts=html_renderer.render_parts(page, frame),
                 chart=None if page.chart is None else dump(page.chart),
                 health=health,
-                pace_s=page.pace_s,
+                refresh_s=page.refresh_s,
             )
 
         async def body() -> Any:
             self._feeds += 1
             try:
-                version = lambda: self._desk.following.version  # noqa: E731
-                async for message in feed.stream(draw, version, self._is_ending):
+                version = lambda: self._context.monitor.version  # noqa: E731
+                async for message in feed.stream(render, version, self._is_stopping):
                     yield message.encode("utf-8", "replace")
             finally:
                 self._feeds -= 1
@@ -227,62 +236,63 @@ class App:
 _EXPECTED: Final = tuple(kind for kind, _ in _STATUS)
 
 
-class _Gate:
-    """Looks at every request first: whose name it calls us by, and which of three forms it wants.
+class _SecurityMiddleware:
+    """Checks the Host header, splits off .json or .feed, and adds security headers."""
 
-    And at every response last: what its page may do.
-    """
-
-    def __init__(self, inner: ASGIApp, keeper: guard.Guard) -> None:
+    def __init__(self, inner: ASGIApp, guard: security.Guard) -> None:
         self._inner = inner
-        self._guard = keeper
+        self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         path: str = scope["path"]
-        ending = next((each for each in _ENDINGS if path.endswith(each)), "")
-        if ending and not path.startswith("/static/"):
-            path = path.removesuffix(ending)
-        inner = {**scope, "path": path, "kohort.ending": ending}
+        suffix = next((each for each in _SUFFIXES if path.endswith(each)), "")
+        if suffix and not path.startswith("/static/"):
+            path = path.removesuffix(suffix)
+        inner = {**scope, "path": path, "kohort.suffix": suffix}
 
-        async def send_guarded(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _guarded(message["headers"])}
+                message = {**message, "headers": _with_security_headers(message["headers"])}
             await send(message)
 
         host = next((each for name, each in scope["headers"] if name == b"host"), b"")
         try:
-            guard.check_host(self._guard, host.decode("latin-1"))
-        except guard.NotAllowed as error:
-            await Response(str(error), 421, media_type="text/plain")(inner, receive, send_guarded)
+            security.check_host(self._guard, host.decode("latin-1"))
+        except security.Forbidden as error:
+            await Response(str(error), 421, media_type="text/plain")(
+                inner, receive, send_with_headers
+            )
             return
-        await self._inner(inner, receive, send_guarded)
+        await self._inner(inner, receive, send_with_headers)
 
 
-def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _with_security_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     given = list(headers)
     if not any(name == b"cache-control" for name, _ in given):
         given.append((b"cache-control", b"no-store"))
-    return [*given, *((name.encode(), each.encode()) for name, each in guard.HEADERS.items())]
+    return [*given, *((name.encode(), each.encode()) for name, each in security.HEADERS.items())]
 
 
 def _theme(request: Request) -> str:
-    """What the reader chose, if anything; else the system's choice holds."""
+    """The theme of the cookie; empty for the system's theme."""
     chosen = request.cookies.get("kohort-theme", "")
     return chosen if chosen in {"light", "dark"} else ""
 
 
-async def _to_overview(_: Request) -> Response:
+async def _redirect_to_overview(_: Request) -> Response:
     return RedirectResponse("/overview", 307)
 
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
-    kind = rendering.STATIC.get(name)
+    kind = html_renderer.STATIC.get(name)
     if kind is None:
-        return Response("there is no such file", 404, media_type="text/plain")
-    return Response(rendering.static_file(name), media_type=kind, headers={"cache-control": _KEPT})
+        return Response("file not found", 404, media_type="text/plain")
+    return Response(
+        html_renderer.static_file(name), media_type=kind, headers={"cache-control": _CACHE_FOREVER}
+    )
 
 
 def _read_form(body: bytes) -> dict[str, str]:
@@ -293,4 +303,4 @@ def _read_form(body: bytes) -> dict[str, str]:
             )
         )
     except (ValueError, UnicodeDecodeError):
-        raise BadQuestion("the form cannot be read") from None
+        raise BadRequest("the form is not valid URL-encoded UTF-8") from None

@@ -1,25 +1,26 @@
-"""What is drawn: small lines as paths, and the timeline as data for the page's script. Pure."""
+"""Charts: sparklines as SVG paths, and the data of the ownership timeline. Pure."""
 
 import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kohort.admin.picture import GroupView, Party, Rebalance, Stretch
-from kohort.admin.picture.ownership import name_of
-from kohort.client.topic_partition import TopicPartition
-from kohort.console import telling
-from kohort.console.address import rebalance_path
-from kohort.types import GroupId
+from kohort.admin.group_monitor import GroupView, ObservedRebalance, OwnershipInterval
+from kohort.admin.group_monitor.partition_ownership import stable_id
+from kohort.console import rebalance_text
+from kohort.console.url_encoding import rebalance_path
+from kohort.events.schema import EventMember
+from kohort.text.rebalances import cause, member_name
+from kohort.types import GroupId, TopicPartition
 
-PLACES_MAX: Final = 256
-"""Rows of a timeline: a partition has a few pixels even then."""
+PARTITIONS_MAX: Final = 256
+"""Rows of a timeline. Each is a few pixels high even then."""
 
-STRETCHES_MAX: Final = 5_000
-"""The newest ones: what a browser still draws at once."""
+INTERVALS_MAX: Final = 5_000
+"""The newest ones, as many as a browser draws without delay."""
 
 
 def spark_line(values: Sequence[int | None], width: int, height: int) -> str:
-    """A path through the values, the newest at the right edge, with gaps where none is known."""
+    """A line, the newest value at the right edge, with gaps for unknown values."""
     most = max((each for each in values if each is not None), default=0) or 1
     step = width / max(len(values) - 1, 1)
     path, is_drawing = [], False
@@ -34,7 +35,7 @@ def spark_line(values: Sequence[int | None], width: int, height: int) -> str:
 
 
 def spark_bars(values: Sequence[int], width: int, height: int) -> str:
-    """One bar for each value, from the ground up."""
+    """One bar per value."""
     most = max(values, default=0) or 1
     step = width / max(len(values), 1)
     return "".join(
@@ -46,28 +47,28 @@ def spark_bars(values: Sequence[int], width: int, height: int) -> str:
 
 
 def timeline(view: GroupView, now_ms: int) -> dict[str, Any]:
-    """Who held which partition, and the rebalances in between."""
-    stretches = view.stretches[-STRETCHES_MAX:]
-    held = {each.partition for each in view.stretches} | {each.partition for each in view.readings}
-    places = sorted(held)[:PLACES_MAX]
-    rows = {place: row for row, place in enumerate(places)}
-    parties, numbers = _cast(stretches)
+    """The owners of partitions over time, and the rebalances."""
+    intervals = view.ownership[-INTERVALS_MAX:]
+    held = {each.partition for each in view.ownership} | {each.partition for each in view.offsets}
+    partitions = sorted(held)[:PARTITIONS_MAX]
+    rows = {partition: row for row, partition in enumerate(partitions)}
+    parties, numbers = _assign_colors(intervals)
     return {
         "now_ms": now_ms,
         "state": view.row.state,
-        "places": [_label(each, places) for each in places],
-        "places_left_out": len(held) - len(places),
-        "names": [telling.who(party) for party in parties],
+        "partitions": [_label(each, partitions) for each in partitions],
+        "partitions_left_out": len(held) - len(partitions),
+        "names": [member_name(party) for party in parties],
         "hosts": [party.client_host.lstrip("/") for party in parties],
-        "stretches": [
-            [numbers[name_of(each.party)], rows[each.partition], each.from_ms, each.to_ms]
-            for each in stretches
+        "intervals": [
+            [numbers[stable_id(each.party)], rows[each.partition], each.from_ms, each.to_ms]
+            for each in intervals
             if each.partition in rows
         ],
         "rebalances": [_mark(view.row.group_id, each) for each in view.rebalances],
         "lag": [
-            [moment, lag]
-            for moment, lag in zip(
+            [timestamp, lag]
+            for timestamp, lag in zip(
                 view.trend_ms[-len(view.lag_trend) :], view.lag_trend, strict=False
             )
             if view.lag_trend
@@ -75,58 +76,62 @@ def timeline(view: GroupView, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _cast(stretches: Sequence[Stretch]) -> tuple[list[Party], dict[str, int]]:
-    """Who is drawn, and the number of each member among them.
+def _assign_colors(
+    intervals: Sequence[OwnershipInterval],
+) -> tuple[list[EventMember], dict[str, int]]:
+    """The owners to draw, and the number of each member among them.
 
-    A program that comes back under a new member id is drawn as the same one, unless both were there
-    at once.
+    A process that rejoins with a new member id gets the same number, unless both were members at
+    the same time.
     """
-    spans: dict[str, tuple[Party, float, float]] = {}
-    for each in stretches:
-        name = name_of(each.party)
-        begin = float(each.from_ms or 0)
+    spans: dict[str, tuple[EventMember, float, float]] = {}
+    for each in intervals:
+        name = stable_id(each.party)
+        start = float(each.from_ms or 0)
         end = math.inf if each.to_ms is None else float(each.to_ms)
-        _, first, last = spans.get(name, (each.party, begin, end))
-        spans[name] = (each.party, min(first, begin), max(last, end))
-    cast: list[tuple[Party, float]] = []
+        _, first, last = spans.get(name, (each.party, start, end))
+        spans[name] = (each.party, min(first, start), max(last, end))
+    owners: list[tuple[EventMember, float]] = []
     numbers: dict[str, int] = {}
-    for name, (party, begin, end) in sorted(spans.items(), key=lambda each: each[1][1]):
+    for name, (party, start, end) in sorted(spans.items(), key=lambda each: each[1][1]):
         number = next(
             (
                 n
-                for n, (known, until) in enumerate(cast)
-                if _is_like(known, party) and until <= begin
+                for n, (known, until) in enumerate(owners)
+                if _is_same_process(known, party) and until <= start
             ),
-            len(cast),
+            len(owners),
         )
-        cast[number : number + 1] = [(party, end)]
+        owners[number : number + 1] = [(party, end)]
         numbers[name] = number
-    return [party for party, _ in cast], numbers
+    return [party for party, _ in owners], numbers
 
 
-def _is_like(one: Party, other: Party) -> bool:
-    return telling.who(one) == telling.who(other) and one.client_host == other.client_host
+def _is_same_process(one: EventMember, other: EventMember) -> bool:
+    return member_name(one) == member_name(other) and one.client_host == other.client_host
 
 
-def _label(place: TopicPartition, places: Sequence[TopicPartition]) -> str:
-    is_one_topic = len({each.topic for each in places}) == 1
-    return str(place.partition) if is_one_topic else f"{place.topic} {place.partition}"
+def _label(partition: TopicPartition, partitions: Sequence[TopicPartition]) -> str:
+    is_one_topic = len({each.topic for each in partitions}) == 1
+    return str(partition.partition) if is_one_topic else f"{partition.topic} {partition.partition}"
 
 
-def _mark(group_id: GroupId, each: Rebalance) -> dict[str, Any]:
+def _mark(group_id: GroupId, each: ObservedRebalance) -> dict[str, Any]:
     return {
         "key": each.key,
-        "kind": telling.kind_of(each),
+        "kind": rebalance_text.kind_of(each),
         "started_ms": each.started_ms,
         "ended_ms": each.ended_ms,
         "generation": each.generation,
         "ending": each.ending,
-        "words": _words(each),
+        "text": _text(each),
         "href": rebalance_path(group_id, each.key),
     }
 
 
-def _words(each: Rebalance) -> str:
-    culprit = "" if each.culprit is None else f": {telling.who(each.culprit)}"
-    took = telling.took(each)
-    return f"{telling.why(each)}{culprit}" + (f"; {took}" if took else "")
+def _text(each: ObservedRebalance) -> str:
+    if each.trigger is None:
+        return f"{rebalance_text.why(each)}. {rebalance_text.CAUSE_NOT_RECORDED}"
+    who = None if each.initiator is None else member_name(each.initiator)
+    took = rebalance_text.took(each)
+    return cause(each.trigger, who) + (f"; {took}." if took else ".")

@@ -1,10 +1,10 @@
-"""Keeps an open page up to date: server-sent events with the parts of it that have changed.
+"""Live updates of an open page: server-sent events with the parts that have changed.
 
-    event: part     {"name": "members", "html": "..."}    put this in place
-    event: chart    {...}                                 draw this
-    event: health   {"html": "..."}                       how well the cluster is followed
+    event: part     {"name": "members", "html": "..."}    replace this part of the page
+    event: chart    {...}                                 new data of the chart
+    event: health   {"html": "..."}                       whether the cluster is reachable
 
-Whoever is away for a while gets everything again: there is nothing to catch up with.
+After a reconnect the client gets all parts again.
 """
 
 import asyncio
@@ -14,70 +14,72 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from kohort.console.jsonable import dump
+from kohort.console.json_values import dump
 from kohort.types import value
 
-LOOK_S: Final = 0.2
-"""Between two looks whether the picture has changed; a look is the comparison of two numbers."""
+CHECK_S: Final = 0.2
+"""Between two checks for a new version of the state, which compare two numbers."""
 
-QUIET_S: Final = 15.0
-"""A word now and then, so that a connection that is gone is noticed on both sides."""
+KEEPALIVE_S: Final = 15.0
+"""Between two keep-alive comments, with which both sides detect a lost connection."""
 
-_SHARE: Final = 10
-"""Drawing may take a tenth of the time: with very many groups a page changes less often."""
+_RENDER_FACTOR: Final = 10
+"""Rendering takes at most a tenth of the time: with many groups a page updates less often."""
 
 
 @value
-class Frame:
-    """What a page shows now."""
+class FeedFrame:
+    """The current content of a page."""
 
     parts: dict[str, str]
     chart: str | None
     health: str
-    pace_s: float | None
+    refresh_s: float | None
 
 
 async def stream(
-    draw: Callable[[], Frame], version: Callable[[], int], is_ending: Callable[[], bool]
+    render: Callable[[], FeedFrame], version: Callable[[], int], is_stopping: Callable[[], bool]
 ) -> AsyncIterator[str]:
     sent: dict[str, str] = {}
     seen = -1
-    quiet_since = time.monotonic()
+    sent_at = time.monotonic()
     yield "retry: 2000\n\n"
-    while not is_ending():
+    while not is_stopping():
         if version() == seen:
-            if time.monotonic() - quiet_since > QUIET_S:
-                quiet_since = time.monotonic()
-                yield ": still here\n\n"
-            await asyncio.sleep(LOOK_S)
+            if time.monotonic() - sent_at > KEEPALIVE_S:
+                sent_at = time.monotonic()
+                yield ": keep-alive\n\n"
+            await asyncio.sleep(CHECK_S)
             continue
-        seen, began = version(), time.monotonic()
-        frame = await run_in_threadpool(draw)
-        for message in _news(frame, sent):
-            quiet_since = time.monotonic()
+        seen, start = version(), time.monotonic()
+        frame = await run_in_threadpool(render)
+        for message in _changed_messages(frame, sent):
+            sent_at = time.monotonic()
             yield message
-        took = time.monotonic() - began
-        pause_s = max(frame.pace_s or 1.0, _SHARE * took)
+        took = time.monotonic() - start
+        pause_s = max(frame.refresh_s or 1.0, _RENDER_FACTOR * took)
         until = time.monotonic() + pause_s
-        while not is_ending() and time.monotonic() < until:
-            await asyncio.sleep(LOOK_S)
+        while not is_stopping() and time.monotonic() < until:
+            await asyncio.sleep(CHECK_S)
 
 
-def _news(frame: Frame, sent: dict[str, str]) -> list[str]:
-    """What has changed since it was last sent; `sent` is brought up to date."""
-    told = {f"part {name}": html for name, html in frame.parts.items()} | {"health": frame.health}
+def _changed_messages(frame: FeedFrame, sent: dict[str, str]) -> list[str]:
+    """Messages for the parts that differ from `sent`, which is updated."""
+    contents = {f"part {name}": html for name, html in frame.parts.items()} | {
+        "health": frame.health
+    }
     if frame.chart is not None:
-        told["chart"] = frame.chart
-    news = []
-    for name, content in told.items():
+        contents["chart"] = frame.chart
+    messages = []
+    for name, content in contents.items():
         if sent.get(name) == content:
             continue
         sent[name] = content
         kind, _, part = name.partition(" ")
         if kind == "chart":
-            news.append(f"event: chart\ndata: {content}\n\n")
+            messages.append(f"event: chart\ndata: {content}\n\n")
         elif kind == "part":
-            news.append(f"event: part\ndata: {dump({'name': part, 'html': content})}\n\n")
+            messages.append(f"event: part\ndata: {dump({'name': part, 'html': content})}\n\n")
         else:
-            news.append(f"event: health\ndata: {dump({'html': content})}\n\n")
-    return news
+            messages.append(f"event: health\ndata: {dump({'html': content})}\n\n")
+    return messages

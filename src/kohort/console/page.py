@@ -1,43 +1,43 @@
-"""What a page is: what it says, as values, and the template that says it.
+"""The types of pages: the request, the page (data and template), and errors.
 
-Pages are made by functions of a `Visit`, on threads: they may ask the cluster and wait for it.
+A page is made by a function of a `PageRequest`, on a thread pool: it may block on the cluster.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from kohort.admin.cluster import Cluster
-from kohort.admin.picture import Following
-from kohort.console.findings import Findings
+from kohort.admin.cluster_connection import Cluster
+from kohort.admin.group_monitor import GroupMonitor
+from kohort.console.findings import FindingsStore
 from kohort.types import Millis, value
 
 
 class NotFound(Exception):
-    """There is no such page; one sentence says what is not there."""
+    """404; the message is one sentence."""
 
 
-class BadQuestion(Exception):
-    """The address or the form makes no sense; one sentence says why."""
+class BadRequest(Exception):
+    """400: invalid query or form; the message is one sentence."""
 
 
 @value
-class Desk:
-    """What pages ask."""
+class ConsoleContext:
+    """The data sources of pages."""
 
     cluster: Cluster
-    following: Following
-    findings: Findings | None
+    monitor: GroupMonitor
+    findings: FindingsStore | None
 
 
 @value
-class Visit:
-    """One request, as far as a page needs to know it."""
+class PageRequest:
+    """The part of an HTTP request that pages use."""
 
-    desk: Desk
+    context: ConsoleContext
     path: str
-    """Of the page itself, without an ending."""
-    names: Mapping[str, str]
-    """What the path names."""
+    """Without .json or .feed."""
+    path_params: Mapping[str, str]
+    """Decoded group ids, topic names and keys of the path."""
     query: Mapping[str, str]
     now_ms: Millis
 
@@ -46,14 +46,14 @@ class Visit:
 class Page:
     template: str
     title: str
-    told: Mapping[str, Any]
-    """What the page says, and its JSON twin."""
-    shown: Mapping[str, Any]
-    """What only the template needs: words and links."""
+    data: Mapping[str, Any]
+    """The content of the page and of its JSON version."""
+    template_data: Mapping[str, Any]
+    """Only for the template: text and links."""
     chart: Any = None
-    """What the page's script draws."""
-    pace_s: float | None = 1.0
-    """How often its feed looks for changes, at most; None where nothing changes by itself."""
+    """The data of the page's chart."""
+    refresh_s: float | None = 1.0
+    """The minimum interval between updates in the feed; None if the page is static."""
     status: int = 200
 
 
@@ -64,5 +64,5 @@ def read_number(query: Mapping[str, str], name: str, default: int, least: int, m
     try:
         number = int(text)
     except ValueError:
-        raise BadQuestion(f"{name} must be a number, not {text!r}") from None
+        raise BadRequest(f"{name} must be a number, not {text!r}") from None
     return min(max(number, least), most)

@@ -1,4 +1,4 @@
-"""The console as something that runs: on a thread of its own, until it is stopped.
+"""Runs the console on its own thread until it is stopped.
 
 with Console("localhost:9092", listen="127.0.0.1:0") as console:
     webbrowser.open(console.url)
@@ -13,21 +13,21 @@ from typing import Final, Self
 
 import uvicorn
 
-from kohort.admin.cluster import open_cluster
-from kohort.admin.errors import WrongWish
-from kohort.admin.picture import follow
-from kohort.console import guard
+from kohort.admin.cluster_connection import open_cluster
+from kohort.admin.errors import InvalidRequest
+from kohort.admin.group_monitor import start_monitor
+from kohort.console import security
 from kohort.console.app import App
-from kohort.console.findings import Findings
-from kohort.console.page import Desk
+from kohort.console.findings import FindingsStore
+from kohort.console.page import ConsoleContext
+from kohort.settings.readers import read_address
 from kohort.types import Millis
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
 
-_ASK_MS: Final = Millis(10_000)
+_TIMEOUT_MS: Final = Millis(10_000)
 """How long a page waits for the cluster."""
 
-PORT_MAX: Final = 65_535
 
 _GRACE_S: Final = 3
 _OPEN_MAX: Final = 512
@@ -35,11 +35,11 @@ _BACKLOG: Final = 128
 
 
 class CannotListen(Exception):
-    """The address cannot be listened on; one sentence says why."""
+    """Cannot listen on the address; the message is one sentence."""
 
 
 class Console:
-    """Binds its address at once, and serves from `start` to `stop`."""
+    """Binds its address in the constructor; serves from `start` to `stop`."""
 
     def __init__(
         self,
@@ -53,32 +53,36 @@ class Console:
         """`bootstrap` may be set later, before `start`; `options` are those of `open_cluster`."""
         self.bootstrap = bootstrap
         self._options = options or {}
-        self._findings = None if forensics is None else Findings(forensics)
+        self._findings = None if forensics is None else FindingsStore(forensics)
         host, port = read_listen(listen)
-        self.guard = guard.make_guard(host, token)
+        self.guard = security.make_guard(host, token)
         self._socket = _bind(host, port)
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def token(self) -> str | None:
-        """What changes need; None where they need none."""
+        """The token that changes require; None if they require none."""
         return self.guard.token
 
     def start(self) -> Self:
-        """An AdminError where the cluster cannot be reached."""
+        """Raises AdminError if the cluster is unreachable."""
         try:
-            self._cluster = open_cluster(self.bootstrap, options=self._options, timeout_ms=_ASK_MS)
+            self._cluster = open_cluster(
+                self.bootstrap, options=self._options, timeout_ms=_TIMEOUT_MS
+            )
         except BaseException:
             self._socket.close()
             raise
-        self._following = follow(self._cluster)
-        desk = Desk(cluster=self._cluster, following=self._following, findings=self._findings)
+        self._monitor = start_monitor(self._cluster)
+        context = ConsoleContext(
+            cluster=self._cluster, monitor=self._monitor, findings=self._findings
+        )
         config = uvicorn.Config(
-            App(desk, self.guard, self._ending.is_set).asgi(),
+            App(context, self.guard, self._stopping.is_set).asgi(),
             http="h11",
             loop="asyncio",
             ws="none",
@@ -100,13 +104,13 @@ class Console:
         return self
 
     def stop(self) -> None:
-        """Open pages are told so, and find it again when it is there again."""
-        self._ending.set()
+        """Open pages show that the console is unreachable, and reconnect later."""
+        self._stopping.set()
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
             self._server = self._thread = None
-            self._following.close()
+            self._monitor.close()
             self._cluster.close()
         self._socket.close()
 
@@ -123,12 +127,11 @@ class Console:
 
 
 def read_listen(text: str) -> tuple[str, int]:
-    """WrongWish where it is not HOST:PORT."""
-    host, separator, port = text.strip().rpartition(":")
-    host = host.strip("[]")
-    if not separator or not host or not port.isdecimal() or int(port) > PORT_MAX:
-        raise WrongWish(f"{text!r} is not HOST:PORT, where to listen")
-    return host, int(port)
+    """Raises InvalidRequest if it is not HOST:PORT."""
+    try:
+        return read_address(text, port_min=0)
+    except ValueError as error:
+        raise InvalidRequest(f"invalid listen address: {error}") from None
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -150,5 +153,5 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _reason(error: OSError) -> str:
-    is_about_names = isinstance(error, socket.gaierror) or error.errno is None
-    return (error.strerror or str(error)) if is_about_names else os.strerror(error.errno or 0)
+    is_dns_error = isinstance(error, socket.gaierror) or error.errno is None
+    return (error.strerror or str(error)) if is_dns_error else os.strerror(error.errno or 0)

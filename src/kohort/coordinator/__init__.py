@@ -1,4 +1,4 @@
-"""The pure machine of consumer groups: commands in, records, replies, timers and notes out.
+"""The group coordinator as a pure state machine: commands in; records, replies, timers, events out.
 
-It never waits, never reads a clock, never rolls a die, never writes and never logs.
+It never waits, reads no clock, draws no random number, writes nothing and logs nothing.
 """

@@ -1,12 +1,19 @@
-"""What the coordinator can be asked. A command is complete: no clock and no die is needed.
+"""The commands of the coordinator.
 
-A command that expects an answer carries a ticket; the answer may leave at once or in the outcome
-of another command. Flags say what the asking client's protocol version knows, so that no version
-number reaches the machine.
+A command contains all its input, so that deciding it needs neither a clock nor random numbers.
+
+A command that expects a reply carries a ticket; the reply may be in its own outcome or in that of a
+later command. Flags say what the protocol version of the client supports, so that no version number
+reaches the coordinator.
+
+The records of a deferrable outcome (`Outcome.is_deferrable`) may be appended and applied later,
+together with those of other deferrable outcomes and in their order. They must be applied before any
+other record is appended, and before any command that reads the state they change is decided: these
+commands have `sees_deferred = True`.
 """
 
 from collections.abc import Iterator
-from typing import Any, NewType, TypeAlias
+from typing import ClassVar, NewType, TypeAlias
 
 from kohort.coordinator.outcome import TimerKey
 from kohort.types import (
@@ -26,15 +33,15 @@ from kohort.types import (
 )
 
 Ticket = NewType("Ticket", int)
-"""Names a request that waits for its answer. Whoever gave it out knows whom to tell."""
+"""Identifies a request that waits for its reply. The runtime issues it."""
 
 NO_MEMBER = MemberId("")
 NO_GENERATION = Generation(-1)
 
 
-@value
+@value(kw_only=False)
 class Protocol:
-    """One assignment protocol a member offers, with what it has to say under it."""
+    """One assignment protocol that a member supports, with its metadata."""
 
     name: str
     metadata: bytes
@@ -42,11 +49,13 @@ class Protocol:
 
 @value
 class JoinGroup:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_id: GroupId
     member_id: MemberId = NO_MEMBER
     fresh_member_id: MemberId
-    """The id to give if the member has none yet: chance happens outside the machine."""
+    """The id for a member that has none yet; the caller draws its random part."""
     instance_id: InstanceId | None = None
     client_id: str
     client_host: str
@@ -59,7 +68,7 @@ class JoinGroup:
     knows_skip_assignment: bool = True
 
 
-@value
+@value(kw_only=False)
 class MemberAssignment:
     member_id: MemberId
     assignment: bytes
@@ -67,6 +76,8 @@ class MemberAssignment:
 
 @value
 class SyncGroup:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_id: GroupId
     member_id: MemberId
@@ -79,6 +90,8 @@ class SyncGroup:
 
 @value
 class Heartbeat:
+    sees_deferred: ClassVar[bool] = False
+
     ticket: Ticket
     group_id: GroupId
     member_id: MemberId
@@ -87,8 +100,8 @@ class Heartbeat:
 
 
 @value
-class Leaver:
-    """Who is to leave: by member id, or by instance id alone when an administrator removes it."""
+class LeavingMember:
+    """A member id, or an instance id alone when an administrator removes a static member."""
 
     member_id: MemberId = NO_MEMBER
     instance_id: InstanceId | None = None
@@ -97,12 +110,14 @@ class Leaver:
 
 @value
 class LeaveGroup:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_id: GroupId
-    leavers: tuple[Leaver, ...]
+    members: tuple[LeavingMember, ...]
 
 
-@value
+@value(kw_only=False)
 class OffsetToCommit:
     topic: Topic
     partition: Partition
@@ -112,10 +127,13 @@ class OffsetToCommit:
     topic_id: Uuid = ZERO_UUID
 
 
-class Places:
-    """The partitions of a commit, in its order: made once for all commits of the same ones."""
+class PartitionColumns:
+    """The partitions of a commit, in request order. Commits of the same partitions share one.
 
-    __slots__ = ("form", "partitions", "topic_ids", "topics")
+    It is compared by identity, and may be the key of a cache with weak references.
+    """
+
+    __slots__ = ("__weakref__", "partitions", "topic_ids", "topics")
 
     def __init__(
         self,
@@ -126,16 +144,16 @@ class Places:
         self.topics = topics
         self.partitions = partitions
         self.topic_ids = topic_ids
-        self.form: Any = None
-        """What the codec has worked out about them; kept here, so that it goes when they go."""
 
 
-@value
+@value(kw_only=False)
 class OffsetColumns:
-    """Offsets to commit without metadata, told by columns: of those that a member commits over and
-    over only the numbers are new."""
+    """Offsets to commit without metadata, as columns.
 
-    places: Places
+    A member commits the same partitions repeatedly, so only the numbers are new.
+    """
+
+    partition_columns: PartitionColumns
     offsets: tuple[Offset, ...]
     leader_epochs: tuple[int, ...]
 
@@ -143,13 +161,13 @@ class OffsetColumns:
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[OffsetToCommit]:
-        places = self.places
+        partition_columns = self.partition_columns
         for topic, partition, offset, leader_epoch, topic_id in zip(
-            places.topics,
-            places.partitions,
+            partition_columns.topics,
+            partition_columns.partitions,
             self.offsets,
             self.leader_epochs,
-            places.topic_ids,
+            partition_columns.topic_ids,
             strict=True,
         ):
             yield OffsetToCommit(
@@ -161,21 +179,25 @@ class OffsetColumns:
             )
 
 
-@value
+@value(kw_only=False)
 class CommitOffsets:
+    sees_deferred: ClassVar[bool] = False
+
     ticket: Ticket
     group_id: GroupId
+    offsets: tuple[OffsetToCommit, ...] | OffsetColumns
     member_id: MemberId = NO_MEMBER
     instance_id: InstanceId | None = None
     generation: Generation = NO_GENERATION
-    offsets: tuple[OffsetToCommit, ...] | OffsetColumns
     retention_ms: Millis | None = None
-    """How long the committer wants these kept; only old clients can ask for it."""
+    """How long to retain these offsets; only old clients send it."""
     knows_missing_group: bool = True
 
 
 @value
 class CommitTransactionOffsets:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_id: GroupId
     producer_id: ProducerId
@@ -189,46 +211,56 @@ class CommitTransactionOffsets:
 
 @value
 class EndTransaction:
-    """A marker has arrived: the producer's pending offsets become real, or never were."""
+    """A transaction ended: the producer's pending offsets are committed or dropped."""
+
+    sees_deferred: ClassVar[bool] = True
 
     ticket: Ticket
     producer_id: ProducerId
     is_commit: bool
 
 
-@value
-class TopicPartitions:
+@value(kw_only=False)
+class RequestedTopic:
     topic: Topic
     partitions: tuple[Partition, ...]
     topic_id: Uuid = ZERO_UUID
 
 
-@value
+@value(kw_only=False)
 class FetchOffsets:
-    """Offsets of one group; `topics=None` asks for all that it has committed."""
+    """Fetch offsets of one group; `topics=None` fetches all that it has committed."""
+
+    sees_deferred: ClassVar[bool] = True
 
     ticket: Ticket
     group_id: GroupId
-    topics: tuple[TopicPartitions, ...] | None = None
+    topics: tuple[RequestedTopic, ...] | None = None
     require_stable: bool = False
 
 
 @value
 class FetchManyOffsets:
-    """Offsets of many groups at once, each with a ticket and an answer of its own."""
+    """Fetch offsets of many groups, each with its own ticket and reply."""
+
+    sees_deferred: ClassVar[bool] = True
 
     fetches: tuple[FetchOffsets, ...]
 
 
 @value
 class DeleteOffsets:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_id: GroupId
-    topics: tuple[TopicPartitions, ...]
+    topics: tuple[RequestedTopic, ...]
 
 
 @value
 class DescribeGroups:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_ids: tuple[GroupId, ...]
     knows_missing_group: bool = True
@@ -236,6 +268,8 @@ class DescribeGroups:
 
 @value
 class ListGroups:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     states: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -243,8 +277,17 @@ class ListGroups:
 
 @value
 class DeleteGroups:
+    sees_deferred: ClassVar[bool] = True
+
     ticket: Ticket
     group_ids: tuple[GroupId, ...]
+
+
+@value
+class PresentTopic:
+    topic: Topic
+    topic_id: Uuid
+    partition_count: int
 
 
 @value
@@ -254,20 +297,32 @@ class DeletedTopic:
 
 
 @value
-class ForgetTopics:
-    """Topics are gone, and with them every offset committed for them."""
+class TopicsChanged:
+    """The topics of the node changed. The offsets of deleted topics are removed.
 
-    topics: tuple[DeletedTopic, ...]
+    A topic that was deleted and created again is in `deleted` with its old id and in `created` with
+    its new one. `changed` has the topics that got more partitions.
+    """
+
+    sees_deferred: ClassVar[bool] = True
+
+    created: tuple[PresentTopic, ...] = ()
+    changed: tuple[PresentTopic, ...] = ()
+    deleted: tuple[DeletedTopic, ...] = ()
 
 
 @value
 class TimerFired:
+    sees_deferred: ClassVar[bool] = True
+
     key: TimerKey
 
 
 @value
 class Shutdown:
-    """This node no longer coordinates: whoever waits is sent to look for the coordinator."""
+    """This node stops coordinating: refuse all parked requests with NOT_COORDINATOR."""
+
+    sees_deferred: ClassVar[bool] = True
 
 
 Request: TypeAlias = (
@@ -286,4 +341,4 @@ Request: TypeAlias = (
 )
 """Commands that carry a ticket."""
 
-Command: TypeAlias = Request | FetchManyOffsets | ForgetTopics | TimerFired | Shutdown
+Command: TypeAlias = Request | FetchManyOffsets | TopicsChanged | TimerFired | Shutdown

@@ -1,10 +1,10 @@
-"""Where a group has got to: committing, fetching, deleting, and what becomes of it with time."""
+"""Committed offsets of groups of every type: commit, fetch, delete, expire."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from kohort.coordinator import rebalance
 from kohort.coordinator.commands import (
     CommitOffsets,
     CommitTransactionOffsets,
@@ -13,11 +13,11 @@ from kohort.coordinator.commands import (
     EndTransaction,
     FetchOffsets,
     OffsetColumns,
-    TopicPartitions,
+    RequestedTopic,
 )
-from kohort.coordinator.group import CONSUMER, Group
-from kohort.coordinator.notes import CommitRefused, GroupDeleted, OffsetsExpired
-from kohort.coordinator.outcome import TimerKind
+from kohort.coordinator.events import CommitRefused, GroupDeleted, OffsetsExpired
+from kohort.coordinator.groups.group import Group
+from kohort.coordinator.outcome_builder import OutcomeBuilder
 from kohort.coordinator.records import (
     GroupRemoved,
     OffsetCommitted,
@@ -34,8 +34,6 @@ from kohort.coordinator.replies import (
     PartitionResult,
     TransactionClosed,
 )
-from kohort.coordinator.states import ANSWERS, DEAD, EMPTY, STABLE, Answer, GroupState, Question
-from kohort.coordinator.turn import Turn
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -45,106 +43,72 @@ from kohort.types import (
     ProducerId,
     Topic,
     Uuid,
-    maker,
 )
 
 _LATEST_MS: Final = Millis(2**63 - 1)
-"""The last moment that can be written down. Kafka counts on, and arrives in the distant past."""
+"""The largest timestamp. Kafka lets the sum overflow, which gives a time in the distant past."""
 
-# Committing
+_NO_ERRORS: Final = (ErrorCode.NONE,)
+
+# Commit
 
 
-def commit(turn: Turn, group: Group | None, command: CommitOffsets) -> None:
-    error = _find_commit_fault(group, command)
+def commit(builder: OutcomeBuilder, group: Group | None, command: CommitOffsets) -> None:
+    if group is None:
+        error = _find_missing_group_error(command)
+    else:
+        error = group.find_commit_error(command)
     if error is not None:
-        _refuse_commit(turn, command, error)
+        _refuse_commit(builder, command, error)
         return
-    member = None if group is None else group.roster.members.get(command.member_id)
-    if group is not None and member is not None:
-        rebalance.rearm_session(turn, group, member)
+    if group is not None:
+        group.restart_session(builder, command.member_id)
     offsets = command.offsets
     if command.retention_ms is not None:
-        expire_ms = min(Millis(turn.now + command.retention_ms), _LATEST_MS)
-        _keep_offsets(turn, command, expire_ms, None, None)
+        expire_ms = min(Millis(builder.now + command.retention_ms), _LATEST_MS)
+        _append_offsets(builder, command, expire_ms, None, None)
     elif isinstance(offsets, OffsetColumns):
-        turn.keep(_make_records(command.group_id, offsets, turn.now))
-        turn.reply(_make_reply(command.ticket, offsets, _ALL_KEPT * len(offsets)))
+        builder.append(OffsetsCommitted(command.group_id, offsets, builder.now))
+        builder.reply(CommitAnswered(command.ticket, offsets, _NO_ERRORS * len(offsets)))
     else:
-        _keep_offsets(turn, command, None, None, None)
+        _append_offsets(builder, command, None, None, None)
 
 
-def _find_commit_fault(group: Group | None, command: CommitOffsets) -> ErrorCode | None:
-    is_nobody = command.generation < 0
-    if group is None:
-        if is_nobody:
-            return None  # a simple group comes into being with its first commit
-        if command.knows_missing_group:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        return ErrorCode.ILLEGAL_GENERATION
-    state = group.roster.state
-    if state is DEAD or (is_nobody and state is EMPTY):
-        return _as_fault(_TO_NOBODY[state])
-    if not is_nobody or command.member_id or command.instance_id is not None:
-        fault = _find_member_fault(group, command)
-        return fault or _as_fault(_TO_MEMBERS[state])
-    return _as_fault(_TO_NOBODY[state])
-
-
-_TO_MEMBERS: Final = ANSWERS[Question.COMMIT]
-_TO_NOBODY: Final = ANSWERS[Question.COMMIT_SIMPLE]
+def _find_missing_group_error(command: CommitOffsets) -> ErrorCode | None:
+    """A commit without a generation creates a simple group; members need an existing group."""
+    if command.generation < 0:
+        return None
+    if command.knows_missing_group:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION
 
 
 def commit_in_transaction(
-    turn: Turn, group: Group | None, command: CommitTransactionOffsets
+    builder: OutcomeBuilder, group: Group | None, command: CommitTransactionOffsets
 ) -> None:
-    """Offsets that count only once their transaction is committed; no session is kept by them."""
-    error = _find_transaction_fault(group, command)
+    """Offsets that count only once their transaction is committed. It restarts no session."""
+    if group is not None:
+        error = group.find_transactional_commit_error(command)
+    else:
+        error = None if command.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if error is not None:
-        _refuse_commit(turn, command, error)
+        _refuse_commit(builder, command, error)
         return
-    _keep_offsets(turn, command, None, command.producer_id, command.producer_epoch)
+    _append_offsets(builder, command, None, command.producer_id, command.producer_epoch)
 
 
-def _find_transaction_fault(
-    group: Group | None, command: CommitTransactionOffsets
-) -> ErrorCode | None:
-    is_nobody = command.generation < 0
-    if group is None:
-        return None if is_nobody else ErrorCode.ILLEGAL_GENERATION
-    state = group.roster.state
-    fault = _as_fault(ANSWERS[Question.COMMIT_TRANSACTION][state])
-    if fault is not None or (is_nobody and state is GroupState.EMPTY):
-        return fault
-    if not is_nobody or command.member_id or command.instance_id is not None:
-        return _find_member_fault(group, command)
-    return None  # older transactional clients do not say who they are
-
-
-def end_transaction(turn: Turn, command: EndTransaction) -> None:
-    turn.keep(TransactionEnded(producer_id=command.producer_id, is_commit=command.is_commit))
-    turn.reply(TransactionClosed(ticket=command.ticket))
-
-
-def _find_member_fault(
-    group: Group, command: CommitOffsets | CommitTransactionOffsets
-) -> ErrorCode | None:
-    fault = group.roster.find_fault(command.member_id, command.instance_id)
-    if fault is None and command.generation != group.roster.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    return fault
-
-
-def _as_fault(answer: Answer | ErrorCode) -> ErrorCode | None:
-    return answer if isinstance(answer, ErrorCode) else None
+def end_transaction(builder: OutcomeBuilder, command: EndTransaction) -> None:
+    builder.append(TransactionEnded(producer_id=command.producer_id, is_commit=command.is_commit))
+    builder.reply(TransactionClosed(ticket=command.ticket))
 
 
 def _refuse_commit(
-    turn: Turn, command: CommitOffsets | CommitTransactionOffsets, error: ErrorCode
+    builder: OutcomeBuilder, command: CommitOffsets | CommitTransactionOffsets, error: ErrorCode
 ) -> None:
-    turn.refuse(command.ticket, error)
-    turn.note(
+    builder.refuse(command.ticket, error)
+    builder.emit(
         CommitRefused(
-            at=turn.now,
+            at=builder.now,
             group_id=command.group_id,
             member_id=command.member_id,
             instance_id=command.instance_id,
@@ -154,58 +118,52 @@ def _refuse_commit(
     )
 
 
-def _keep_offsets(
-    turn: Turn,
+def _append_offsets(
+    builder: OutcomeBuilder,
     command: CommitOffsets | CommitTransactionOffsets,
     expire_ms: Millis | None,
     producer_id: ProducerId | None,
     producer_epoch: ProducerEpoch | None,
 ) -> None:
-    longest = turn.limits.offset_metadata_max_bytes
-    records, now, group_id = turn.outcome.records, turn.now, command.group_id
+    bytes_max = builder.config.offset_metadata_max_bytes
+    records, now, group_id = builder.outcome.records, builder.now, command.group_id
     errors = [ErrorCode.NONE] * len(command.offsets)
     for index, each in enumerate(command.offsets):
         metadata = each.metadata or ""
-        if metadata and _is_longer(metadata, longest):
+        if metadata and _is_longer(metadata, bytes_max):
             errors[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         records.append(
-            _make_record(
+            OffsetCommitted(
                 group_id,
                 each.topic,
                 each.partition,
                 each.offset,
+                now,
                 each.leader_epoch,
                 metadata,
-                now,
-                expire_ms,
                 each.topic_id,
+                expire_ms,
                 producer_id,
                 producer_epoch,
             )
         )
-    turn.reply(_make_reply(command.ticket, command.offsets, tuple(errors)))
+    builder.reply(CommitAnswered(command.ticket, command.offsets, tuple(errors)))
 
 
-_ALL_KEPT: Final = (ErrorCode.NONE,)
-_make_record: Final = maker(OffsetCommitted)
-_make_records: Final = maker(OffsetsCommitted)
-_make_reply: Final = maker(CommitAnswered)
-
-
-def _is_longer(text: str, longest: int) -> bool:
-    """Counted as Java counts: a character outside the basic plane counts twice."""
-    if 2 * len(text) <= longest:
+def _is_longer(text: str, length_max: int) -> bool:
+    """As in Java, a character outside the basic multilingual plane counts twice."""
+    if 2 * len(text) <= length_max:
         return False
-    return len(text.encode("utf-16-le", "surrogatepass")) > 2 * longest
+    return len(text.encode("utf-16-le", "surrogatepass")) > 2 * length_max
 
 
-# Fetching
+# Fetch
 
 
-def fetch(turn: Turn, group: Group | None, command: FetchOffsets) -> None:
-    """What the group has committed; a group nobody knows has committed nothing."""
-    if group is not None and group.roster.state in _SILENT:
+def fetch(builder: OutcomeBuilder, group: Group | None, command: FetchOffsets) -> None:
+    """Answer with the committed offsets. An unknown group has none."""
+    if group is not None and not group.is_readable:
         group = None
     if command.topics is not None:
         found = [
@@ -216,97 +174,89 @@ def fetch(turn: Turn, group: Group | None, command: FetchOffsets) -> None:
     elif command.require_stable and group.offsets.pending:
         found = [
             _fetch_topic(
-                group, TopicPartitions(topic=topic, partitions=tuple(kept)), is_stable=True
+                group, RequestedTopic(topic=topic, partitions=tuple(partitions)), is_stable=True
             )
-            for topic, kept in group.offsets.committed.items()
+            for topic, partitions in group.offsets.committed.items()
         ]
     else:
         found = [
-            _make_topic(topic, ZERO_UUID, tuple(kept.values()))
-            for topic, kept in group.offsets.committed.items()
+            FetchedTopic(topic, ZERO_UUID, tuple(partitions.values()))
+            for topic, partitions in group.offsets.committed.items()
         ]
-    turn.reply(_make_fetched(command.ticket, command.group_id, tuple(found)))
+    builder.reply(OffsetsFetched(command.ticket, command.group_id, tuple(found)))
 
 
-_SILENT: Final = tuple(
-    state for state, answer in ANSWERS[Question.FETCH].items() if answer is Answer.NOTHING
-)
-_make_fetched: Final = maker(OffsetsFetched)
-_make_topic: Final = maker(FetchedTopic)
-_make_missing: Final = maker(NotFetched)
-"""All offsets of a thousand groups are asked for in one request."""
-
-
-def _fetch_topic(group: Group | None, asked: TopicPartitions, *, is_stable: bool) -> FetchedTopic:
+def _fetch_topic(group: Group | None, asked: RequestedTopic, *, is_stable: bool) -> FetchedTopic:
     topic, topic_id = asked.topic, asked.topic_id
     committed = _NOTHING if group is None else group.offsets.committed.get(topic, _NOTHING)
     pending = group.offsets.pending if group is not None and is_stable else _NOTHING
     found: list[OffsetCommitted | NotFetched] = []
     for partition in asked.partitions:
-        kept = committed.get(partition)
+        record = committed.get(partition)
         if pending and (topic, partition) in pending:
-            found.append(_make_missing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
-        elif kept is None or _is_another_topic(kept.topic_id, topic_id):
-            found.append(_make_missing(partition, _NO_ERROR))
+            found.append(NotFetched(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        elif record is None or _is_another_topic(record.topic_id, topic_id):
+            found.append(_not_committed(partition))
         else:
-            found.append(kept)
-    return _make_topic(topic, topic_id, tuple(found))
+            found.append(record)
+    return FetchedTopic(topic, topic_id, tuple(found))
 
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
-_NO_ERROR: Final = ErrorCode.NONE
 
 
-def _is_another_topic(kept: Uuid, asked: Uuid) -> bool:
-    """A topic deleted and made anew has the name of the old one, but not its offsets."""
-    return kept != asked and ZERO_UUID not in (kept, asked)
+@lru_cache(maxsize=1_024)
+def _not_committed(partition: Partition) -> NotFetched:
+    """Most fetches ask for the same partitions, and the value never changes."""
+    return NotFetched(partition)
 
 
-# Deleting
+def _is_another_topic(committed: Uuid, requested: Uuid) -> bool:
+    """A topic that was deleted and created again has the old name, but another id."""
+    return committed != requested and ZERO_UUID not in (committed, requested)
 
 
-def delete(turn: Turn, group: Group | None, command: DeleteOffsets) -> None:
+# Delete
+
+
+def delete(builder: OutcomeBuilder, group: Group | None, command: DeleteOffsets) -> None:
     if group is None:
-        turn.refuse(command.ticket, ErrorCode.GROUP_ID_NOT_FOUND)
+        builder.refuse(command.ticket, ErrorCode.GROUP_ID_NOT_FOUND)
         return
-    roster = group.roster
-    answer = ANSWERS[Question.DELETE_OFFSETS][roster.state]
-    if isinstance(answer, ErrorCode):
-        turn.refuse(command.ticket, answer)
-        return
-    if answer is Answer.ACCEPT_UNSUBSCRIBED and roster.protocol_type != CONSUMER:
-        turn.refuse(command.ticket, ErrorCode.NON_EMPTY_GROUP)
+    group_error = group.find_offset_delete_error()
+    if group_error is not None:
+        builder.refuse(command.ticket, group_error)
         return
     results = []
     for topic in command.topics:
-        is_read = roster.is_subscribed(topic.topic)
-        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        is_subscribed = group.is_subscribed(topic.topic)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
         for partition in topic.partitions:
             results.append(PartitionResult(topic=topic.topic, partition=partition, error=error))
-            if not is_read:
-                _forget(turn, group, topic.topic, partition)
-    turn.reply(DeleteOffsetsAnswered(ticket=command.ticket, results=tuple(results)))
+            if not is_subscribed:
+                _remove(builder, group, topic.topic, partition)
+    builder.reply(DeleteOffsetsAnswered(ticket=command.ticket, results=tuple(results)))
 
 
-def _forget(turn: Turn, group: Group, topic: Topic, partition: Partition) -> None:
+def _remove(builder: OutcomeBuilder, group: Group, topic: Topic, partition: Partition) -> None:
     is_pending = group.offsets.has_pending(topic, partition)
     if is_pending or group.offsets.find(topic, partition) is not None:
-        turn.keep(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
+        builder.append(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
 
 
-def forget_all(turn: Turn, group: Group) -> None:
-    partitions = {(kept.topic, kept.partition): None for kept in group.offsets}
+def remove_all(builder: OutcomeBuilder, group: Group) -> None:
+    partitions = {(each.topic, each.partition): None for each in group.offsets}
     partitions.update(dict.fromkeys(group.offsets.pending))
     for topic, partition in partitions:
-        turn.keep(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
+        builder.append(OffsetRemoved(group_id=group.group_id, topic=topic, partition=partition))
 
 
-def forget_topic(turn: Turn, group: Group, deleted: DeletedTopic) -> None:
-    """A topic is gone: its offsets too, unless they belong to a later topic of the same name."""
+def remove_topic(builder: OutcomeBuilder, group: Group, deleted: DeletedTopic) -> None:
+    """Remove the offsets of a deleted topic, but not those of a later topic of the same name."""
     partitions = {
         partition: None
-        for partition, kept in group.offsets.committed.get(deleted.topic, {}).items()
-        if not _is_another_topic(kept.topic_id, deleted.topic_id)
+        for partition, record in group.offsets.committed.get(deleted.topic, {}).items()
+        if not _is_another_topic(record.topic_id, deleted.topic_id)
     }
     for (topic, partition), waiting in group.offsets.pending.items():
         pending = (each.record.topic_id for each in waiting.values())
@@ -315,68 +265,47 @@ def forget_topic(turn: Turn, group: Group, deleted: DeletedTopic) -> None:
         ):
             partitions[partition] = None
     for partition in partitions:
-        turn.keep(OffsetRemoved(group_id=group.group_id, topic=deleted.topic, partition=partition))
+        builder.append(
+            OffsetRemoved(group_id=group.group_id, topic=deleted.topic, partition=partition)
+        )
 
 
-# Letting go (KIP-211)
+# Expiry, as in KIP-211
 
 
-def expire(turn: Turn, groups: Iterable[Group]) -> None:
-    """Let go of offsets nobody has needed for the retention time, and of groups left with none."""
+def expire(builder: OutcomeBuilder, groups: Iterable[Group]) -> None:
+    """Remove offsets that were not used for the retention time, and groups left without any."""
     for group in groups:
-        gone = [kept for kept in _unheld(group) if _is_expired(turn, group, kept)]
-        for kept in gone:
-            turn.keep(
-                OffsetRemoved(group_id=group.group_id, topic=kept.topic, partition=kept.partition)
+        expired = [each for each in group.expirable_offsets() if _is_expired(builder, group, each)]
+        for each in expired:
+            builder.append(
+                OffsetRemoved(group_id=group.group_id, topic=each.topic, partition=each.partition)
             )
-        if gone:
-            turn.note(
+        if expired:
+            builder.emit(
                 OffsetsExpired(
-                    at=turn.now,
+                    at=builder.now,
                     group_id=group.group_id,
-                    partitions=tuple((kept.topic, kept.partition) for kept in gone),
+                    partitions=tuple((each.topic, each.partition) for each in expired),
                 )
             )
-        if group.roster.state is not EMPTY or group.offsets.pending:
+        if not group.is_empty or group.offsets.pending:
             continue
-        kept_count = sum(len(partitions) for partitions in group.offsets.committed.values())
-        if len(gone) == kept_count:
-            remove_group(turn, group, is_expired=True)
+        count = sum(len(partitions) for partitions in group.offsets.committed.values())
+        if len(expired) == count:
+            remove_group(builder, group, is_expired=True)
 
 
-def remove_group(turn: Turn, group: Group, *, is_expired: bool) -> None:
-    turn.keep(GroupRemoved(group_id=group.group_id))
-    for member_id in group.roster.pending:
-        turn.disarm(TimerKind.PENDING, group.group_id, member_id)
-    turn.note(GroupDeleted(at=turn.now, group_id=group.group_id, is_expired=is_expired))
+def remove_group(builder: OutcomeBuilder, group: Group, *, is_expired: bool) -> None:
+    builder.append(GroupRemoved(group_id=group.group_id))
+    group.cancel_timers(builder)
+    builder.emit(GroupDeleted(at=builder.now, group_id=group.group_id, is_expired=is_expired))
 
 
-def _unheld(group: Group) -> Iterable[OffsetCommitted]:
-    """What nobody holds on to, so that it is a matter of time. Of living groups there are many
-    and of such offsets few, so these are found by their topics."""
-    roster = group.roster
-    if roster.protocol_type is None or roster.state is EMPTY:
-        return group.offsets
-    subscribed = roster.subscribed_topics
-    if roster.state is not STABLE or subscribed is None:
-        return ()
-    return [
-        kept
-        for topic, partitions in group.offsets.committed.items()
-        if topic not in subscribed
-        for kept in partitions.values()
-    ]
-
-
-def _is_expired(turn: Turn, group: Group, kept: OffsetCommitted) -> bool:
-    roster = group.roster
-    if group.offsets.has_pending(kept.topic, kept.partition):
+def _is_expired(builder: OutcomeBuilder, group: Group, committed: OffsetCommitted) -> bool:
+    if group.offsets.has_pending(committed.topic, committed.partition):
         return False
-    if kept.expire_ms is not None:
-        return turn.now >= kept.expire_ms
-    # Of a simple group, and of a topic that nobody reads, nothing but the commit tells of its use.
-    # A group kept before Kafka stored the time of its state has only its commits to go by as well.
-    since = kept.commit_ms
-    if roster.protocol_type is not None and roster.state is EMPTY and roster.state_since_ms >= 0:
-        since = roster.state_since_ms
-    return turn.now - since >= turn.limits.offsets_retention_ms
+    if committed.expire_ms is not None:
+        return builder.now >= committed.expire_ms
+    unused_ms = builder.now - group.retention_start(committed)
+    return unused_ms >= builder.config.offsets_retention_ms

@@ -1,24 +1,24 @@
-"""What the coordinator answers with: data for somebody else to carry out.
+"""The result of deciding a command: data that the runtime carries out.
 
-Records are to be kept first; replies, timers and notes hold once they are. If the records cannot
-be kept the whole outcome is void, and the machine is told so.
+The runtime stores the records first; replies, timers and events become valid once they are stored.
+If the records cannot be stored the whole outcome is void, and the runtime calls `Coordinator.fail`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kohort.types import GroupId, MemberId, Millis, maker
+from kohort.types import GroupId, MemberId, Millis
 
 if TYPE_CHECKING:
-    from kohort.coordinator.notes import Note
+    from kohort.coordinator.events import GroupEvent
     from kohort.coordinator.records import Record
     from kohort.coordinator.replies import Reply
 
 
 class TimerKind(StrEnum):
-    """What a timer watches over. Its key names the living thing it belongs to."""
+    """What a timer limits. Its key names the group or member that it belongs to."""
 
     SESSION = "session"
     PENDING = "pending"
@@ -29,17 +29,17 @@ class TimerKind(StrEnum):
 
 
 SESSION: Final = TimerKind.SESSION
-"""Under a name of its own: to find it in its class takes as long as to set the timer."""
+"""A module constant, because looking an enum member up in its class is slow in Python 3.11."""
 
-WATCHES: Final[Mapping[TimerKind, str]] = {
+TIMER_PURPOSES: Final[Mapping[TimerKind, str]] = {
     TimerKind.SESSION: (
-        "a member must be heard of; while it is new, it must not wait in its first join for ever"
+        "a member must send heartbeats; a new member's first join must not wait forever"
     ),
-    TimerKind.PENDING: "an id was handed out; its bearer must come back with it (KIP-394)",
-    TimerKind.INITIAL_DELAY: "an empty group waits for the rest of a starting fleet",
+    TimerKind.PENDING: "a member id was issued; the member must join with it (KIP-394)",
+    TimerKind.INITIAL_DELAY: "an empty group waits for more members before its first generation",
     TimerKind.JOIN: "the members of a rebalancing group must rejoin",
-    TimerKind.SYNC: "everyone who joined must ask for an assignment (KAFKA-12890)",
-    TimerKind.EXPIRY: "time to look for offsets and groups that nobody needs any more",
+    TimerKind.SYNC: "every member that joined must send a sync (KAFKA-12890)",
+    TimerKind.EXPIRY: "expired offsets and groups are to be removed",
 }
 
 
@@ -54,14 +54,16 @@ class TimerKey(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """Gathered while a command is decided, then handed over whole."""
+    """Collected while a command is decided, then returned to the runtime."""
 
-    records: "list[Record]" = field(default_factory=list)
-    replies: "list[Reply]" = field(default_factory=list)
-    timers: dict[TimerKey, Millis | None] = field(default_factory=dict)
+    records: "list[Record]"
+    replies: "list[Reply]"
+    timers: dict[TimerKey, Millis | None]
     """Deadlines to set, by key; None cancels. A key that is set again is moved."""
-    notes: "list[Note]" = field(default_factory=list)
+    events: "list[GroupEvent]"
+    is_deferrable: bool = False
+    """Whether the records may be appended and applied later, with those of other such outcomes.
 
-
-make_outcome: Final = maker(Outcome)
-"""The same from all four parts, quicker: there is one for every command."""
+    True for an offset commit to a group that exists: no later CommitOffsets or Heartbeat reads the
+    committed offsets. Commands with `sees_deferred` read them, or change what commits depend on.
+    """

@@ -1,11 +1,11 @@
-"""What happened and must be kept: the only things that change hard state.
+"""Records: the only values that change hard state.
 
-They are Kafka's records of `__consumer_offsets` seen without their bytes; `recordcodec` knows
-those. A tombstone is a record of its own kind, not a missing value.
+They are Kafka's records of `__consumer_offsets` without their bytes, which `record_codec` knows. A
+tombstone is a record class of its own, not a missing value.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from kohort.coordinator.commands import OffsetColumns
 from kohort.types import (
@@ -21,28 +21,27 @@ from kohort.types import (
     ProducerId,
     Topic,
     Uuid,
-    maker,
     value,
 )
 
 
-@value
-class FormedMember:
-    """A member as the formed generation knows it: its chosen subscription and its assignment."""
+@value(kw_only=False)
+class ClassicGroupMember:
+    """A member of a stored generation: its subscription for the chosen protocol, its assignment."""
 
     member_id: MemberId
-    instance_id: InstanceId | None = None
     client_id: str
     client_host: str
     rebalance_timeout_ms: Millis
     session_timeout_ms: Millis
     subscription: bytes
     assignment: bytes
+    instance_id: InstanceId | None = None
 
 
 @value
-class GenerationFormed:
-    """A group has a generation whose members know what is theirs, or has become empty."""
+class ClassicGroupMetadata:
+    """A classic group has a generation with an assignment, or has become empty."""
 
     group_id: GroupId
     protocol_type: str
@@ -50,8 +49,8 @@ class GenerationFormed:
     protocol: str | None
     leader: MemberId | None
     state_since_ms: Millis
-    """When the group entered the state this record leaves it in; expiry counts from it."""
-    members: tuple[FormedMember, ...]
+    """The time at which the group entered the state it has after this record; expiry uses it."""
+    members: tuple[ClassicGroupMember, ...]
 
 
 @value
@@ -59,59 +58,55 @@ class GroupRemoved:
     group_id: GroupId
 
 
-@value
+@value(kw_only=False)
 class OffsetCommitted:
-    """A position kept for a group. With a producer id it is pending until its transaction ends."""
+    """A committed offset. With a producer id it is pending until its transaction ends."""
 
     group_id: GroupId
     topic: Topic
     partition: Partition
     offset: Offset
+    commit_ms: Millis
     leader_epoch: int = -1
     metadata: str = ""
-    commit_ms: Millis
-    expire_ms: Millis | None = None
     topic_id: Uuid = ZERO_UUID
+    expire_ms: Millis | None = None
     producer_id: ProducerId | None = None
     producer_epoch: ProducerEpoch | None = None
 
 
-@value
+@value(kw_only=False)
 class OffsetsCommitted:
-    """As many plain positions of one moment, told by columns. In the log there is no such thing:
-    it is written, read again and kept in mind as one `OffsetCommitted` for each."""
+    """The offsets of one commit as columns, without metadata and with one timestamp.
+
+    It exists in memory only: the log holds one `OffsetCommitted` per partition.
+    """
 
     group_id: GroupId
     columns: OffsetColumns
     commit_ms: Millis
 
     def __iter__(self) -> Iterator[OffsetCommitted]:
-        places, columns = self.columns.places, self.columns
+        partition_columns, columns = self.columns.partition_columns, self.columns
         group_id, commit_ms = self.group_id, self.commit_ms
         for topic, partition, offset, leader_epoch, topic_id in zip(
-            places.topics,
-            places.partitions,
+            partition_columns.topics,
+            partition_columns.partitions,
             columns.offsets,
             columns.leader_epochs,
-            places.topic_ids,
+            partition_columns.topic_ids,
             strict=True,
         ):
-            yield _make_offset(
+            yield OffsetCommitted(
                 group_id,
                 topic,
                 partition,
                 offset,
+                commit_ms,
                 leader_epoch,
                 "",
-                commit_ms,
-                None,
                 topic_id,
-                None,
-                None,
             )
-
-
-_make_offset: Final = maker(OffsetCommitted)
 
 
 @value
@@ -123,21 +118,38 @@ class OffsetRemoved:
 
 @value
 class TransactionEnded:
-    """The marker a transaction leaves in the log: its pending offsets count, or vanish."""
+    """The marker of a transaction: its pending offsets become committed, or are dropped."""
 
     producer_id: ProducerId
     is_commit: bool
 
 
+@value
+class UnknownRecord:
+    """A record of a kind that this coordinator does not implement, as its raw bytes.
+
+    Logs of Apache Kafka contain them: groups of other types. The coordinator keeps the last value
+    of each key; None is a tombstone. No decision creates such a record.
+    """
+
+    key: bytes
+    value: bytes | None
+
+    @property
+    def kind(self) -> int:
+        """The number that the key begins with."""
+        return int.from_bytes(self.key[:2])
+
+
 OneRecord: TypeAlias = (
-    GenerationFormed | GroupRemoved | OffsetCommitted | OffsetRemoved | TransactionEnded
+    ClassicGroupMetadata | GroupRemoved | OffsetCommitted | OffsetRemoved | TransactionEnded
 )
 
 Record: TypeAlias = OneRecord | OffsetsCommitted
 
 
-def one_by_one(records: Iterable[Record]) -> Iterator[OneRecord]:
-    """As they are in the log."""
+def expand_columns(records: Iterable[Record]) -> Iterator[OneRecord]:
+    """Expand columnar commits to the records that the log holds."""
     for record in records:
         if isinstance(record, OffsetsCommitted):
             yield from record

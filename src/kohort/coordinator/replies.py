@@ -1,9 +1,8 @@
-"""Answers to tickets. Each is what the client is told, without its bytes or version."""
+"""Replies to commands. A handler turns each into a response of the client's protocol version."""
 
 from typing import TypeAlias
 
 from kohort.coordinator.commands import (
-    NO_GENERATION,
     NO_MEMBER,
     OffsetColumns,
     OffsetToCommit,
@@ -25,29 +24,29 @@ from kohort.types import (
 )
 
 
-@value
-class Refused:
-    """The whole request is turned down. A join also learns the id it is to go on with."""
+@value(kw_only=False)
+class RequestRefused:
+    """The whole request is refused. `member_id` is the id that a refused join should use next."""
 
     ticket: Ticket
     error: ErrorCode
     member_id: MemberId = NO_MEMBER
 
 
-@value
+@value(kw_only=False)
 class JoinedMember:
     member_id: MemberId
     instance_id: InstanceId | None
     metadata: bytes
 
 
-@value
+@value(kw_only=False)
 class Joined:
-    """A member is in this generation; the leader alone is told who else is."""
+    """The member is in this generation; only the leader gets the list of members."""
 
     ticket: Ticket
     member_id: MemberId
-    generation: Generation = NO_GENERATION
+    generation: Generation
     protocol_type: str | None
     protocol: str | None
     leader: MemberId
@@ -55,7 +54,7 @@ class Joined:
     members: tuple[JoinedMember, ...] = ()
 
 
-@value
+@value(kw_only=False)
 class Synced:
     ticket: Ticket
     protocol_type: str | None
@@ -63,8 +62,8 @@ class Synced:
     assignment: bytes
 
 
-@value
-class HeartbeatHeard:
+@value(kw_only=False)
+class HeartbeatAccepted:
     ticket: Ticket
 
 
@@ -89,9 +88,9 @@ class PartitionResult:
     topic_id: Uuid = ZERO_UUID
 
 
-@value
+@value(kw_only=False)
 class CommitAnswered:
-    """Per partition, in the order asked: one bad metadata does not spoil the others."""
+    """One error per partition, in the order of the request."""
 
     ticket: Ticket
     offsets: tuple[OffsetToCommit, ...] | OffsetColumns
@@ -112,17 +111,17 @@ class TransactionClosed:
     ticket: Ticket
 
 
-@value
+@value(kw_only=False)
 class NotFetched:
-    """A partition of which nothing is committed, or nothing that may be told yet."""
+    """A partition without a committed offset, or with one that is not stable yet."""
 
     partition: Partition
     error: ErrorCode = ErrorCode.NONE
 
 
-@value
+@value(kw_only=False)
 class FetchedTopic:
-    """Kept records tell of themselves: nothing is made for those, however many they are."""
+    """Committed offsets are in the reply as their records, which avoids one value per offset."""
 
     topic: Topic
     topic_id: Uuid
@@ -140,9 +139,9 @@ class FetchedOffset:
     topic_id: Uuid = ZERO_UUID
 
 
-@value
+@value(kw_only=False)
 class OffsetsFetched:
-    """By topics and partitions, in the order asked, or where all were asked for, as kept."""
+    """By topic and partition, in the order of the request; all offsets come in commit order."""
 
     ticket: Ticket
     group_id: GroupId
@@ -172,7 +171,7 @@ class DeleteOffsetsAnswered:
 
 
 @value
-class DescribedMember:
+class MemberDescription:
     member_id: MemberId
     instance_id: InstanceId | None
     client_id: str
@@ -182,23 +181,23 @@ class DescribedMember:
 
 
 @value
-class DescribedGroup:
+class GroupDescription:
     group_id: GroupId
     error: ErrorCode = ErrorCode.NONE
     state: str
     protocol_type: str = ""
     protocol: str = ""
-    members: tuple[DescribedMember, ...] = ()
+    members: tuple[MemberDescription, ...] = ()
 
 
 @value
 class GroupsDescribed:
     ticket: Ticket
-    groups: tuple[DescribedGroup, ...]
+    groups: tuple[GroupDescription, ...]
 
 
 @value
-class ListedGroup:
+class GroupOverview:
     group_id: GroupId
     protocol_type: str
     state: str
@@ -208,7 +207,7 @@ class ListedGroup:
 @value
 class GroupsListed:
     ticket: Ticket
-    groups: tuple[ListedGroup, ...]
+    groups: tuple[GroupOverview, ...]
 
 
 @value
@@ -224,10 +223,10 @@ class DeleteGroupsAnswered:
 
 
 Reply: TypeAlias = (
-    Refused
+    RequestRefused
     | Joined
     | Synced
-    | HeartbeatHeard
+    | HeartbeatAccepted
     | LeaveAnswered
     | CommitAnswered
     | TransactionClosed

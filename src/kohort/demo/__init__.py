@@ -1,4 +1,4 @@
-"""One command that shows all of Kohort at work: a node, a shop's workload, Spark and the console.
+"""The demo: a node, its console, a shop's consumers that fail on schedule, and a Spark job.
 
-It holds no rule of its own; it starts what the other rooms offer and tells what happens.
+It contains no rule about groups. It starts what the other packages offer and reports what happens.
 """

@@ -1,9 +1,9 @@
-"""What befalls the shop's programs, and when: a pure function of a seed and a length.
+"""What happens to the shop's consumers, and when: a pure function of a seed and a length.
 
-All start; then scenes follow each other in an order that the seed draws: a deploy, a stall, a
-crash, a freeze, and a deploy of static members. A storm comes last. Without a length it goes on for
-ever, with a storm at the end of every round. No two scenes overlap, so that every rebalance has one
-cause; and who plays the weak parts is drawn once, so that a report can name the culprits.
+First all consumers start. Then incidents follow in a random order: a deployment, a stall, a crash,
+a suspension, and a deployment of static members. A restart storm comes last. Without a length the
+schedule is endless, with a storm at the end of every round. Incidents never overlap, so that every
+rebalance has one cause. The consumers that fail are chosen once, so that a report can name them.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,99 +12,97 @@ from math import inf
 from random import Random
 from typing import Final
 
-from kohort.demo.cast import (
+from kohort.demo.services import (
     BILLING,
     CHECKOUT,
-    POLL_MS,
-    PROGRAMS,
+    CONSUMERS,
+    POLL_INTERVAL_MS,
     SESSION_MS,
     Service,
-    programs_of,
+    consumers_of,
 )
 from kohort.types import Millis, value
 
 MINUTES_MIN: Final = 0.2
-"""All programs have started by then."""
+"""All consumers have started by then."""
 MINUTES_MAX: Final = 10_000
-"""A week. Who wants more wants no end."""
+"""About a week."""
 
-_SETTLING_MS: Final = 4_000
-"""From the last thing that is done in a scene until its group is surely at rest again."""
+_SETTLE_MS: Final = 4_000
+"""From the last action of an incident until its group is stable again."""
 _STORM_FROM_MS: Final = 60_000
-"""A shorter run has no time for a storm beside anything else."""
+"""A shorter run has no time for a storm and anything else."""
 _STORM_RESTARTS: Final = 6
 _AFTER_STORM_MS: Final = 2_000
 
 _REPORT_FROM_MINUTES: Final = 3.0
-"""A shorter run is over before a report in its middle would be of use."""
+"""A shorter run ends before a report in its middle would be useful."""
 _FIRST_REPORT_MINUTES: Final = 1.5
 _REPORT_EVERY_MINUTES: Final = 5.0
 
 
-class Deed(StrEnum):
+class ActionKind(StrEnum):
     START = "start"
-    """A process begins, and joins its group."""
     STOP = "stop"
-    """It ends as it should; it says goodbye to its group, unless it is static."""
+    """The consumer closes. A dynamic member leaves its group; a static one does not."""
     CRASH = "crash"
     """The process is killed."""
     STALL = "stall"
-    """It does not poll for a while; its heartbeats go on."""
-    FREEZE = "freeze"
-    """The whole process stands still, as if its machine was suspended."""
-    THAW = "thaw"
+    """The consumer does not poll for a while. Its heartbeats continue."""
+    SUSPEND = "suspend"
+    """The process gets SIGSTOP, as if its machine were suspended."""
+    RESUME = "resume"
 
 
-class Scene(StrEnum):
-    OPENING = "opening"
+class Incident(StrEnum):
+    STARTUP = "startup"
     DEPLOY = "deploy"
     STATIC_DEPLOY = "static deploy"
     STALL = "stall"
     CRASH = "crash"
-    FREEZE = "freeze"
+    SUSPENSION = "suspension"
     STORM = "storm"
 
 
 @value
-class Act:
+class Action:
     at_ms: Millis
-    """Since the beginning."""
-    name: str
-    """Of the program."""
-    deed: Deed
-    scene: Scene
-    for_ms: Millis = Millis(0)
-    """How long a stall or a freeze lasts."""
+    """Time since the start of the demo."""
+    consumer: str
+    kind: ActionKind
+    incident: Incident
+    duration_ms: Millis = Millis(0)
+    """Of a stall or a suspension."""
 
 
 @value
 class Roles:
-    """Which programs of checkout play the weak parts; all of them others."""
+    """The three consumers of checkout that fail."""
 
-    staller: str
-    """Takes too long over its work."""
-    victim: str
-    """Crashes, and is frozen."""
-    restless: str
-    """Begins the storms."""
-
-
-def draw_roles(seed: int) -> Roles:
-    names = [program.name for program in programs_of(CHECKOUT)]
-    staller, victim, restless = _chance(seed, "roles").sample(names, 3)
-    return Roles(staller=staller, victim=victim, restless=restless)
+    slow: str
+    """Exceeds its poll interval."""
+    unstable: str
+    """Crashes and is suspended."""
+    flapping: str
+    """Restarts repeatedly in a storm."""
 
 
-def perform(seed: int, minutes: float | None) -> Iterator[Act]:
-    """Everything in the order of its time; without an end if no length is given."""
-    script = _Script(seed)
+def choose_roles(seed: int) -> Roles:
+    names = [consumer.name for consumer in consumers_of(CHECKOUT)]
+    slow, unstable, flapping = _random(seed, "roles").sample(names, 3)
+    return Roles(slow=slow, unstable=unstable, flapping=flapping)
+
+
+def generate_schedule(seed: int, minutes: float | None) -> Iterator[Action]:
+    """Yield all actions by time; without end if no length is given."""
+    generator = _ScheduleGenerator(seed)
     end_ms = inf if minutes is None else minutes * 60_000
-    for scene in script.play(end_ms):
-        yield from (act for act in scene.acts if act.at_ms < end_ms)
+    for incident in generator.generate(end_ms):
+        yield from (action for action in incident.actions if action.at_ms < end_ms)
 
 
 def report_times(minutes: float | None) -> Iterator[Millis]:
-    """When the history so far is explained, besides at the end."""
+    """Yield the times of intermediate reports."""
     if minutes is None:
         at = _FIRST_REPORT_MINUTES
         while True:
@@ -115,122 +113,132 @@ def report_times(minutes: float | None) -> Iterator[Millis]:
 
 
 @value
-class _Placed:
-    """A scene that has its place."""
-
-    acts: tuple[Act, ...]
+class _ScheduledIncident:
+    actions: tuple[Action, ...]
     end_ms: int
 
 
-class _Script:
+class _ScheduleGenerator:
     def __init__(self, seed: int) -> None:
-        self._chance = _chance(seed, "scenes")
-        self._roles = draw_roles(seed)
+        self._random = _random(seed, "scenes")
+        self._roles = choose_roles(seed)
 
-    def play(self, end_ms: float) -> Iterator[_Placed]:
-        opening = self._open(0)
-        yield opening
-        at = opening.end_ms
+    def generate(self, end_ms: float) -> Iterator[_ScheduledIncident]:
+        startup = self._startup(0)
+        yield startup
+        at = startup.end_ms
         if end_ms == inf:
             while True:
-                for scene in [*self._round(at, inf), None]:
-                    placed = scene or self._storm(at + self._rest())
-                    yield placed
-                    at = placed.end_ms
+                for incident in [*self._round(at, inf), None]:
+                    scheduled = incident or self._storm(at + self._pause())
+                    yield scheduled
+                    at = scheduled.end_ms
         storm_ms = self._storm(0).end_ms + _AFTER_STORM_MS if end_ms >= _STORM_FROM_MS else 0
-        while scenes := self._round(at, end_ms - storm_ms):
-            yield from scenes
-            at = scenes[-1].end_ms
+        while incidents := self._round(at, end_ms - storm_ms):
+            yield from incidents
+            at = incidents[-1].end_ms
         if storm_ms:
             yield self._storm(int(end_ms) - storm_ms)
 
-    def _round(self, at: int, until: float) -> list[_Placed]:
-        """Each kind of scene once, in any order; those that would end too late are left out."""
-        kinds: list[Callable[[int], _Placed]] = [
-            lambda at: self._deploy(at, CHECKOUT, Scene.DEPLOY),
-            lambda at: self._deploy(at, BILLING, Scene.STATIC_DEPLOY),
+    def _round(self, at: int, until: float) -> list[_ScheduledIncident]:
+        """Return each incident once, in random order, without those that would end too late."""
+        factories: list[Callable[[int], _ScheduledIncident]] = [
+            lambda at: self._deploy(at, CHECKOUT, Incident.DEPLOY),
+            lambda at: self._deploy(at, BILLING, Incident.STATIC_DEPLOY),
             self._stall,
             self._crash,
-            self._freeze,
+            self._suspension,
         ]
-        self._chance.shuffle(kinds)
-        scenes: list[_Placed] = []
-        for kind in kinds:
-            placed = kind(at + self._rest())
-            if placed.end_ms <= until:
-                scenes.append(placed)
-                at = placed.end_ms
-        return scenes
+        self._random.shuffle(factories)
+        incidents: list[_ScheduledIncident] = []
+        for factory in factories:
+            scheduled = factory(at + self._pause())
+            if scheduled.end_ms <= until:
+                incidents.append(scheduled)
+                at = scheduled.end_ms
+        return incidents
 
-    def _rest(self) -> int:
-        return self._chance.randint(1_500, 4_000)
+    def _pause(self) -> int:
+        return self._random.randint(1_500, 4_000)
 
-    # Scenes
+    # Incidents
 
-    def _open(self, at: int) -> _Placed:
-        names = sorted(PROGRAMS)
-        self._chance.shuffle(names)
-        acts = []
+    def _startup(self, at: int) -> _ScheduledIncident:
+        names = sorted(CONSUMERS)
+        self._random.shuffle(names)
+        actions = []
         for name in names:
-            acts.append(_act(at, name, Deed.START, Scene.OPENING))
-            at += self._chance.randint(400, 900)
-        return _place(acts)
+            actions.append(_action(at, name, ActionKind.START, Incident.STARTUP))
+            at += self._random.randint(400, 900)
+        return _schedule(actions)
 
-    def _deploy(self, at: int, service: Service, scene: Scene) -> _Placed:
-        """One after the other, as a cautious deploy does it."""
-        acts = []
-        for program in programs_of(service):
-            acts.append(_act(at, program.name, Deed.STOP, scene))
-            back = at + self._chance.randint(600, 1_200)
-            acts.append(_act(back, program.name, Deed.START, scene))
-            at = back + self._chance.randint(2_000, 3_000)
-        return _place(acts)
+    def _deploy(self, at: int, service: Service, incident: Incident) -> _ScheduledIncident:
+        """Restart the consumers one after the other."""
+        actions = []
+        for consumer in consumers_of(service):
+            actions.append(_action(at, consumer.name, ActionKind.STOP, incident))
+            restart = at + self._random.randint(600, 1_200)
+            actions.append(_action(restart, consumer.name, ActionKind.START, incident))
+            at = restart + self._random.randint(2_000, 3_000)
+        return _schedule(actions)
 
-    def _stall(self, at: int) -> _Placed:
-        lasting = POLL_MS + self._chance.randint(2_000, 4_000)
-        return _place([_act(at, self._roles.staller, Deed.STALL, Scene.STALL, lasting)], lasting)
+    def _stall(self, at: int) -> _ScheduledIncident:
+        duration = POLL_INTERVAL_MS + self._random.randint(2_000, 4_000)
+        action = _action(at, self._roles.slow, ActionKind.STALL, Incident.STALL, duration)
+        return _schedule([action], duration)
 
-    def _crash(self, at: int) -> _Placed:
-        """Whoever supervises it starts it again when the group has already gone on."""
-        back = at + SESSION_MS + self._chance.randint(2_500, 4_000)
-        name = self._roles.victim
-        return _place(
+    def _crash(self, at: int) -> _ScheduledIncident:
+        """Restart the consumer only after its session has expired."""
+        restart = at + SESSION_MS + self._random.randint(2_500, 4_000)
+        name = self._roles.unstable
+        return _schedule(
             [
-                _act(at, name, Deed.CRASH, Scene.CRASH),
-                _act(back, name, Deed.START, Scene.CRASH),
+                _action(at, name, ActionKind.CRASH, Incident.CRASH),
+                _action(restart, name, ActionKind.START, Incident.CRASH),
             ]
         )
 
-    def _freeze(self, at: int) -> _Placed:
-        lasting = SESSION_MS + self._chance.randint(2_500, 4_000)
-        name = self._roles.victim
-        return _place(
+    def _suspension(self, at: int) -> _ScheduledIncident:
+        duration = SESSION_MS + self._random.randint(2_500, 4_000)
+        name = self._roles.unstable
+        return _schedule(
             [
-                _act(at, name, Deed.FREEZE, Scene.FREEZE, lasting),
-                _act(at + lasting, name, Deed.THAW, Scene.FREEZE),
+                _action(at, name, ActionKind.SUSPEND, Incident.SUSPENSION, duration),
+                _action(at + duration, name, ActionKind.RESUME, Incident.SUSPENSION),
             ]
         )
 
-    def _storm(self, at: int) -> _Placed:
-        """One program that ends and starts again, faster than its group can settle."""
-        acts = []
+    def _storm(self, at: int) -> _ScheduledIncident:
+        """Restart one consumer faster than its group becomes stable."""
+        actions = []
         for _ in range(_STORM_RESTARTS):
-            acts.append(_act(at, self._roles.restless, Deed.STOP, Scene.STORM))
-            acts.append(_act(at + 400, self._roles.restless, Deed.START, Scene.STORM))
+            actions.append(_action(at, self._roles.flapping, ActionKind.STOP, Incident.STORM))
+            actions.append(
+                _action(at + 400, self._roles.flapping, ActionKind.START, Incident.STORM)
+            )
             at += 2_600
-        return _place(acts)
+        return _schedule(actions)
 
 
-def _place(acts: list[Act], lasting: int = 0) -> _Placed:
-    return _Placed(acts=tuple(acts), end_ms=acts[-1].at_ms + lasting + _SETTLING_MS)
+def _schedule(actions: list[Action], duration: int = 0) -> _ScheduledIncident:
+    end_ms = actions[-1].at_ms + duration + _SETTLE_MS
+    return _ScheduledIncident(actions=tuple(actions), end_ms=end_ms)
 
 
-def _act(at: int, name: str, deed: Deed, scene: Scene, for_ms: int = 0) -> Act:
-    return Act(at_ms=Millis(at), name=name, deed=deed, scene=scene, for_ms=Millis(for_ms))
+def _action(
+    at: int, consumer: str, kind: ActionKind, incident: Incident, duration_ms: int = 0
+) -> Action:
+    return Action(
+        at_ms=Millis(at),
+        consumer=consumer,
+        kind=kind,
+        incident=incident,
+        duration_ms=Millis(duration_ms),
+    )
 
 
-def _chance(seed: int, what: str) -> Random:
-    return Random(f"{seed}/{what}")  # noqa: S311  # made to be drawn again, not to be secret
+def _random(seed: int, stream: str) -> Random:
+    return Random(f"{seed}/{stream}")  # noqa: S311  # reproducible on purpose
 
 
 def _as_ms(minutes: float) -> Millis:

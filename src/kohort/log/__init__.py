@@ -1,5 +1,5 @@
-"""Append-only partitions on a disk, in Kafka's own segment files.
+"""Append-only partition logs on disk, in Kafka's segment file formats.
 
-The log never interprets a record beyond what it needs to keep, find and drop it. It has no clock,
-no threads and no die: the time and new ids are given to it, and what happened is returned.
+The log reads of a record only what it needs to store, find and remove it. It has no clock, no
+threads and no random numbers: callers pass the time and new ids, and methods return the results.
 """

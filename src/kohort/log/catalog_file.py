@@ -1,11 +1,11 @@
-"""The catalog on the disk, and whether a directory is ours to use.
+"""The catalog file, and the check whether a directory may be used as a data directory.
 
     {"format": 1, "cluster_id": ..., "next_producer_id": ...,
      "topics": {name: {"topic_id": ..., "partitions": ..., "settings": {...}}},
      "deleting": [{"name": ..., "topic_id": ..., "partitions": ...}]}
 
-A change that older versions cannot read takes the next format number: they then refuse the
-directory, in one sentence, before they touch it. Fields nobody knows are not kept.
+A change that older versions cannot read increments the format number: older versions then reject
+the directory before they change it. Unknown fields are dropped.
 """
 
 import json
@@ -14,64 +14,66 @@ from typing import Any, Final
 
 from kohort.log.checkpoint import decode_uuid, encode_uuid
 from kohort.log.disk import Disk, Lock, read_file
-from kohort.log.errors import DirectoryRefused, StorageError
-from kohort.log.names import CATALOG, KAFKA_PROPERTIES, LOCK
+from kohort.log.errors import DataDirectoryError, StorageError
+from kohort.log.file_names import CATALOG, KAFKA_PROPERTIES, LOCK
 from kohort.types import ProducerId, Topic, Uuid, value
 
 FORMAT: Final = 1
 
-_NOT_FOREIGN: Final = frozenset({LOCK, CATALOG + ".tmp", "lost+found"})
-"""What a directory may hold before its first catalog is written."""
+_ALLOWED_WITHOUT_CATALOG: Final = frozenset({LOCK, CATALOG + ".tmp", "lost+found"})
+"""Names that a directory without a catalog may contain."""
 
 
 @value
-class KeptTopic:
+class CatalogTopic:
     name: Topic
     topic_id: Uuid
     partition_count: int
     settings: Mapping[str, str]
-    """The topic's own, as they were given; all others are defaults."""
+    """The topic's overrides. All other settings have defaults."""
 
 
 @value
-class Content:
-    """What the catalog's file says."""
+class CatalogContent:
+    """The content of the catalog file."""
 
     cluster_id: str
     next_producer_id: ProducerId
-    topics: Mapping[Topic, KeptTopic]
-    deleting: tuple[KeptTopic, ...]
-    """Topics that are gone, but of whose directories some may still be there."""
+    topics: Mapping[Topic, CatalogTopic]
+    deleting: tuple[CatalogTopic, ...]
+    """Deleted topics of which some directories may remain."""
 
 
-def claim_directory(disk: Disk) -> Lock:
-    """The right to use a directory; made if it is missing. Raises DirectoryRefused."""
+def lock_directory(disk: Disk) -> Lock:
+    """Lock a data directory, and create it if missing. Raises DataDirectoryError."""
     try:
         disk.make_directory("")
-        _check_ours(disk)
+        _check_not_foreign(disk)
         lock = disk.lock(LOCK)
     except StorageError as error:
-        raise DirectoryRefused(f"{disk.name} cannot be used: {error.reason}") from error
+        raise DataDirectoryError(f"{disk.name} cannot be used: {error.reason}") from error
     if lock is None:
-        raise DirectoryRefused(f"{disk.name} is in use by another process")
+        raise DataDirectoryError(f"{disk.name} is in use by another process")
     return lock
 
 
-def _check_ours(disk: Disk) -> None:
+def _check_not_foreign(disk: Disk) -> None:
     listed = disk.list("")
     if CATALOG in listed:
         return
     if KAFKA_PROPERTIES in listed:
-        raise DirectoryRefused(f"{disk.name} belongs to Apache Kafka: it holds {KAFKA_PROPERTIES}")
-    strangers = sorted(set(listed) - _NOT_FOREIGN)
-    if strangers:
-        raise DirectoryRefused(
-            f"{disk.name} is not empty and holds no {CATALOG}; the first thing in it is"
-            f" {strangers[0]}"
+        raise DataDirectoryError(
+            f"{disk.name} belongs to Apache Kafka: it contains {KAFKA_PROPERTIES}"
+        )
+    unknown = sorted(set(listed) - _ALLOWED_WITHOUT_CATALOG)
+    if unknown:
+        raise DataDirectoryError(
+            f"{disk.name} is not a Kohort data directory: it has no {CATALOG}, but contains"
+            f" {unknown[0]}"
         )
 
 
-def write_content(disk: Disk, content: Content) -> None:
+def write_content(disk: Disk, content: CatalogContent) -> None:
     text = json.dumps(
         {
             "format": FORMAT,
@@ -99,8 +101,8 @@ def write_content(disk: Disk, content: Content) -> None:
     disk.write_atomically(CATALOG, text.encode() + b"\n")
 
 
-def find_content(disk: Disk) -> Content | None:
-    """None in a directory that has no catalog yet."""
+def find_content(disk: Disk) -> CatalogContent | None:
+    """None if the directory has no catalog."""
     if CATALOG not in disk.list(""):
         return None
     where = f"{disk.name}/{CATALOG}"
@@ -108,18 +110,19 @@ def find_content(disk: Disk) -> Content | None:
         content = json.loads(read_file(disk, CATALOG))
         format_number = int(content["format"])
         if format_number > FORMAT:
-            raise DirectoryRefused(
-                f"{where} has format {format_number}, from a newer version; this one knows {FORMAT}"
+            raise DataDirectoryError(
+                f"{where} has format {format_number}, written by a newer version of Kohort;"
+                f" this version supports up to {FORMAT}"
             )
         return _decode(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DirectoryRefused(f"{where} is damaged: {error!r}") from error
+        raise DataDirectoryError(f"{where} is corrupt: {error!r}") from error
 
 
-def _decode(content: Mapping[str, Any]) -> Content:
+def _decode(content: Mapping[str, Any]) -> CatalogContent:
     topics = [_decode_topic(name, topic) for name, topic in content["topics"].items()]
     deleting = [_decode_topic(topic["name"], topic) for topic in content.get("deleting", ())]
-    return Content(
+    return CatalogContent(
         cluster_id=str(content["cluster_id"]),
         next_producer_id=ProducerId(int(content.get("next_producer_id", 0))),
         topics={topic.name: topic for topic in topics},
@@ -127,11 +130,11 @@ def _decode(content: Mapping[str, Any]) -> Content:
     )
 
 
-def _decode_topic(name: str, topic: Mapping[str, Any]) -> KeptTopic:
+def _decode_topic(name: str, topic: Mapping[str, Any]) -> CatalogTopic:
     topic_id = decode_uuid(topic["topic_id"])
     if topic_id is None:
-        raise ValueError(f"topic {name} has no id")
-    return KeptTopic(
+        raise ValueError(f"topic {name} has no valid id")
+    return CatalogTopic(
         name=Topic(name),
         topic_id=topic_id,
         partition_count=int(topic["partitions"]),

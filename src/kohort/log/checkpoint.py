@@ -1,6 +1,7 @@
-"""The small text files beside the segments, in Kafka's formats.
+"""Checkpoint and metadata files, in Kafka's formats.
 
-A checkpoint is a version, the number of its lines, and the lines: a topic, a partition, an offset.
+An offset checkpoint has a version, the number of entries, and one line per entry: topic, partition,
+offset.
 """
 
 import base64
@@ -8,7 +9,7 @@ import json
 from collections.abc import Mapping, Set
 from typing import Final
 
-from kohort.log import names
+from kohort.log import file_names
 from kohort.log.disk import Disk, read_file
 from kohort.log.limits import LEADER_EPOCH
 from kohort.types import Offset, Partition, Topic, Uuid
@@ -17,30 +18,30 @@ _VERSION: Final = 0
 
 
 class OffsetCheckpoint:
-    """One offset for each partition that has one, in one file for them all."""
+    """A checkpoint file with an offset per partition."""
 
-    def __init__(self, disk: Disk, path: str, *, is_kept: bool) -> None:
+    def __init__(self, disk: Disk, path: str, *, exists: bool) -> None:
         self._disk = disk
         self._path = path
-        self._offsets = _decode(read_file(disk, path)) if is_kept else {}
+        self._offsets = _decode(read_file(disk, path)) if exists else {}
         self._is_changed = False
 
     def find(self, topic: Topic, partition: Partition) -> Offset | None:
         return self._offsets.get((topic, partition))
 
     def put(self, topic: Topic, partition: Partition, offset: Offset) -> None:
-        """In memory; flush() keeps it."""
+        """In memory; `flush` writes the file."""
         if self._offsets.get((topic, partition)) != offset:
             self._offsets[topic, partition] = offset
             self._is_changed = True
 
-    def forget(self, topic: Topic, partition: Partition) -> None:
+    def discard(self, topic: Topic, partition: Partition) -> None:
         if self._offsets.pop((topic, partition), None) is not None:
             self._is_changed = True
 
     def keep_only(self, topics: Set[Topic]) -> None:
         for topic, partition in [key for key in self._offsets if key[0] not in topics]:
-            self.forget(topic, partition)
+            self.discard(topic, partition)
 
     def flush(self) -> None:
         if self._is_changed:
@@ -49,25 +50,25 @@ class OffsetCheckpoint:
 
 
 class Checkpoints:
-    """What is known of each partition beside its own directory."""
+    """The checkpoint files of a data directory."""
 
     def __init__(self, disk: Disk, listed: Mapping[str, int]) -> None:
         def load(name: str) -> OffsetCheckpoint:
-            return OffsetCheckpoint(disk, name, is_kept=name in listed)
+            return OffsetCheckpoint(disk, name, exists=name in listed)
 
-        self.start_offsets = load(names.START_OFFSETS)
-        """Before it, records are deleted."""
-        self.recovery_points = load(names.RECOVERY_POINTS)
-        """Before it, everything was synced."""
-        self.cleaned_offsets = load(names.CLEANED_OFFSETS)
-        """Before it, everything was compacted."""
+        self.start_offsets = load(file_names.START_OFFSETS)
+        """Log start offsets: earlier records are deleted."""
+        self.recovery_points = load(file_names.RECOVERY_POINTS)
+        """Recovery points: earlier records are synced."""
+        self.cleaned_offsets = load(file_names.CLEANED_OFFSETS)
+        """Earlier records are compacted."""
 
-    def forget(self, topic: Topic, partition: Partition) -> None:
+    def discard(self, topic: Topic, partition: Partition) -> None:
         for checkpoint in self._all:
-            checkpoint.forget(topic, partition)
+            checkpoint.discard(topic, partition)
 
     def keep_only(self, topics: Set[Topic]) -> None:
-        """Forgets all other topics, and keeps that."""
+        """Remove the entries of all other topics, and flush."""
         for checkpoint in self._all:
             checkpoint.keep_only(topics)
             checkpoint.flush()
@@ -87,7 +88,7 @@ def _encode(offsets: Mapping[tuple[Topic, Partition], Offset]) -> bytes:
 
 
 def _decode(data: bytes) -> dict[tuple[Topic, Partition], Offset]:
-    """Nothing at all if the file is not whole: every checkpoint can be done without."""
+    """Empty if the file is invalid: a log can be opened without any checkpoint."""
     try:
         version, count, *lines = data.decode().splitlines()
         if int(version) != _VERSION or int(count) != len(lines):
@@ -101,7 +102,7 @@ def _decode(data: bytes) -> dict[tuple[Topic, Partition], Offset]:
         return {}
 
 
-# Beside one partition
+# Files of a partition directory
 
 
 def encode_leader_epochs() -> bytes:
@@ -113,7 +114,7 @@ def encode_partition_metadata(topic_id: Uuid) -> bytes:
 
 
 def find_topic_id(data: bytes) -> Uuid | None:
-    """The id in a partition.metadata file, if it is one."""
+    """The topic id in a partition.metadata file, or None if the file is invalid."""
     for line in data.decode(errors="replace").splitlines():
         key, _, text = line.partition(":")
         if key == "topic_id":
@@ -122,7 +123,7 @@ def find_topic_id(data: bytes) -> Uuid | None:
 
 
 def encode_uuid(topic_id: Uuid) -> str:
-    """As Kafka writes one: base64 for addresses, without the padding."""
+    """As Kafka writes ids: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
@@ -134,9 +135,9 @@ def decode_uuid(text: str) -> Uuid | None:
     return Uuid(data) if len(data) == 16 else None
 
 
-# Beside them all
+# Files of the data directory
 
 
 def encode_clean_shutdown() -> bytes:
-    """Kafka's own words; a node alone has no epoch."""
+    """Kafka's format. A node without a cluster has no broker epoch."""
     return json.dumps({"version": 0, "brokerEpoch": -1}).encode()

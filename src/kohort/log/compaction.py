@@ -1,10 +1,13 @@
-"""Compaction: of all records with one key in the sealed segments, the last one stays.
+"""One compaction round: keeps only the last record of each key in the sealed segments.
 
-Two passes, as in Kafka: the first notes where each key is seen last in the part of the log that
-changed since, the second copies what is still wanted. Offsets stay, and leave gaps. A tombstone
-stays for delete.retention.ms after the first pass over it; the batch carries the moment at which
-it may go (KIP-534). The last batch of a producer stays even when it is empty, since its sequence
-number is remembered there.
+There are two passes, as in Kafka. The first finds the last offset of each key in the part of the
+log that changed since the last round. The second copies the records to keep. Offsets do not
+change, so gaps remain. A tombstone is kept for delete.retention.ms after the first round that
+reads it; its batch stores the time at which it may be removed (KIP-534). The last batch of a
+producer is kept even if it is empty, because it stores the producer's sequence number.
+
+`_skip_superseded` is a fast path: it skips a batch without decoding if all of its records have
+been superseded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,17 +17,16 @@ from itertools import islice
 from struct import Struct
 from typing import Final, TypeAlias
 
-from kohort.log.compaction_keys import LastOffsets
-from kohort.log.compaction_transactions import TransactionFilter
 from kohort.log.disk import Disk
-from kohort.log.errors import Damaged
-from kohort.log.index import RELATIVE_OFFSET_MAX, AbortedTransaction
+from kohort.log.errors import CorruptFile
+from kohort.log.file_names import CLEANED
+from kohort.log.index import RELATIVE_OFFSET_MAX, AbortedTxn
+from kohort.log.key_offset_map import KeyOffsetMap
 from kohort.log.limits import Limits
-from kohort.log.names import CLEANED
-from kohort.log.producers import LastWritten
+from kohort.log.producer_state import LastRecord
 from kohort.log.segment import Segment
-from kohort.log.settings import TopicSettings
-from kohort.log.swap import remove_segment
+from kohort.log.segment_swap import remove_segment
+from kohort.log.topic_config import TopicSettings
 from kohort.types import Millis, Offset, ProducerId, value
 from kohort.wire.batch import (
     NO_PRODUCER_ID,
@@ -38,54 +40,55 @@ from kohort.wire.batch import (
     verify_crc,
 )
 from kohort.wire.batch_header import CODEC_MASK, CONTROL_FLAG, DELETE_HORIZON_FLAG, LENGTH_END
+from kohort.wire.control_batch import MarkerType, find_marker
 from kohort.wire.errors import MalformedMessage
 
-_GLANCE: Final = Struct(">qi9xhi16xq6xi")
-"""Of a header: base offset, length, attributes, last offset delta, producer id, record count."""
+_HEADER_FIELDS: Final = Struct(">qi9xhi16xq6xi")
+"""Base offset, length, attributes, last offset delta, producer id and record count of a header."""
 
 _STEP_BYTES: Final = 6 * 1024
-"""What is read between two chances to do something else: some tenths of a millisecond's worth."""
+"""Bytes read per step: a step takes some tenths of a millisecond."""
 
-_MARKS_MAX: Final = 1 << 26
-"""Offsets that changed since the last round, up to which a byte is spent on each; beyond, batches
-are looked into one by one."""
+_FAST_PATH_OFFSETS_MAX: Final = 1 << 26
+"""The largest dirty range, in offsets, for which the fast path is used: it needs one byte per
+offset."""
 
-_MARKS_IN_A_ROW: Final = 2_000
+_MARKS_PER_STEP: Final = 2_000
 _MARK_BYTES: Final = 4
-"""As much work as to read so many bytes."""
+"""Setting one mark takes about as long as reading this many bytes."""
 
 
 @value
-class Plan:
-    """What a round of compaction is about."""
+class CompactionPlan:
+    """The segments and offsets of one compaction round."""
 
     segments: tuple[Segment, ...]
-    """From the first of the log to the last that may be touched."""
+    """From the first segment of the log to the last one that may be compacted."""
     dirty_from: Offset
     dirty_to: Offset
 
 
 @value
-class Work:
-    """So many bytes were read; there is more to do."""
+class WorkDone:
+    """One step is done, and the round is not finished."""
 
     bytes_read: int
 
 
 @value
-class Replacement:
-    """A finished segment, to be put in the place of others."""
+class SegmentReplacement:
+    """A finished segment that must replace others."""
 
     new: Segment
     old: tuple[Segment, ...]
 
 
-Step: TypeAlias = Work | Replacement
+Step: TypeAlias = WorkDone | SegmentReplacement
 
 
 @value
-class Compacted:
-    """A finished round."""
+class CompactionStats:
+    """Statistics of a finished round."""
 
     records_read: int
     records_kept: int
@@ -94,20 +97,72 @@ class Compacted:
     cleaned_to: Offset
 
 
+class TransactionFilter:
+    """Decides which transactional records and markers to keep. Its input is every batch, in order.
+
+    A marker is kept as long as a record of its transaction is, and after that as long as a
+    tombstone.
+    """
+
+    def __init__(self, aborted: Sequence[AbortedTxn]) -> None:
+        self._upcoming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._aborted: dict[ProducerId, AbortedTxn] = {}
+        self._seen: set[ProducerId] = set()
+        self._kept: list[AbortedTxn] = []
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a data batch belongs to an aborted transaction."""
+        self._advance(header)
+        if not header.is_transactional:
+            return False
+        self._seen.add(header.producer_id)
+        return header.producer_id in self._aborted
+
+    def end(self, batch: Batch) -> bool:
+        """For a control batch: whether its transaction has no records left."""
+        header = batch.header
+        self._advance(header)
+        if not batch.records:
+            return True
+        try:
+            marker = find_marker(batch.records[0])
+        except MalformedMessage:
+            marker = None
+        if marker is None:
+            return False
+        was_seen = header.producer_id in self._seen
+        self._seen.discard(header.producer_id)
+        if marker.type is MarkerType.ABORT:
+            aborted = self._aborted.pop(header.producer_id, None)
+            if aborted is not None and was_seen:
+                self._kept.append(aborted)
+        return not was_seen
+
+    def take_kept(self) -> list[AbortedTxn]:
+        """The aborted transactions since the last call whose markers are kept."""
+        kept, self._kept = self._kept, []
+        return kept
+
+    def _advance(self, header: BatchHeader) -> None:
+        while self._upcoming and self._upcoming[-1].first_offset <= header.last_offset:
+            aborted = self._upcoming.pop()
+            self._aborted.setdefault(aborted.producer_id, aborted)
+
+
 class Compaction:
-    """One round. Nothing of the log changes until its caller puts a replacement in place."""
+    """One round. The log does not change until the caller applies a SegmentReplacement."""
 
     def __init__(
         self,
         *,
         disk: Disk,
         directory: str,
-        plan: Plan,
+        plan: CompactionPlan,
         settings: TopicSettings,
         limits: Limits,
         now: Millis,
-        last_written: Mapping[ProducerId, LastWritten],
-        aborted: Sequence[AbortedTransaction],
+        last_records: Mapping[ProducerId, LastRecord],
+        aborted: Sequence[AbortedTxn],
     ) -> None:
         self._disk = disk
         self._directory = directory
@@ -115,20 +170,20 @@ class Compaction:
         self._settings = settings
         self._limits = limits
         self._now = now
-        self._last_written = last_written
+        self._last_records = last_records
         self._aborted = aborted
-        self._offsets = LastOffsets(plan.dirty_from)
+        self._offsets = KeyOffsetMap(plan.dirty_from)
         self._is_last: bytearray | None = None
-        """For each offset since `dirty_from`: whether its record is the last one of its key."""
+        """For each offset from `dirty_from` on: whether its record is the last one of its key."""
         self._unfinished: Offset | None = None
         self.cleaned_to = plan.dirty_from
-        """Up to here the log is compact once the round is done."""
+        """The log is compacted up to this offset when the round is finished."""
         self.records_read = self.records_kept = 0
         self.bytes_read = self.bytes_kept = 0
 
     def run(self) -> Iterator[Step]:
-        """Does a little with each step. Raises Damaged where the log cannot be read."""
-        yield from self._note_keys()
+        """Run the round in small steps. Raises CorruptFile if a batch is invalid."""
+        yield from self._read_keys()
         yield from self._mark_last()
         transactions = TransactionFilter(self._aborted)
         for group in _group(self._sources(), self._settings, self._plan.dirty_to):
@@ -136,23 +191,23 @@ class Compaction:
             new = Segment.create(
                 self._disk, self._directory, group[0].base_offset, self._now, stage=CLEANED
             )
-            new.index_every(self._settings.index_interval_bytes)
+            new.set_index_interval(self._settings.index_interval_bytes)
             for segment in group:
                 for chunk in self._chunks(segment, 0):
                     self._copy(segment, chunk, new, transactions)
-                    yield Work(bytes_read=len(chunk))
+                    yield WorkDone(bytes_read=len(chunk))
             new.seal()
             self._unfinished = None
-            yield Replacement(new=new, old=tuple(group))
+            yield SegmentReplacement(new=new, old=tuple(group))
 
     def abandon(self) -> None:
-        """Leaves the log as it is; removes what is not finished."""
+        """Remove the unfinished segment. The log does not change."""
         if self._unfinished is not None:
             remove_segment(self._disk, self._directory, self._unfinished, stage=CLEANED)
             self._unfinished = None
 
-    def report(self) -> Compacted:
-        return Compacted(
+    def report(self) -> CompactionStats:
+        return CompactionStats(
             records_read=self.records_read,
             records_kept=self.records_kept,
             bytes_read=self.bytes_read,
@@ -160,9 +215,9 @@ class Compaction:
             cleaned_to=self.cleaned_to,
         )
 
-    # The first pass
+    # First pass
 
-    def _note_keys(self) -> Iterator[Work]:
+    def _read_keys(self) -> Iterator[WorkDone]:
         plan = self._plan
         transactions = TransactionFilter(self._aborted)
         for segment in plan.segments:
@@ -173,10 +228,10 @@ class Compaction:
                 for position, header in _headers(segment, chunk):
                     if len(self._offsets) >= self._limits.compaction_keys_max:
                         return
-                    with _as_damage(segment):
-                        self._note_batch(chunk, position, header, transactions)
+                    with _as_corrupt_file(segment):
+                        self._add_batch(chunk, position, header, transactions)
                     self.cleaned_to = header.next_offset
-                yield Work(bytes_read=len(chunk))
+                yield WorkDone(bytes_read=len(chunk))
         self.cleaned_to = plan.dirty_to
 
     def _is_dirty(self, segment: Segment) -> bool:
@@ -185,7 +240,7 @@ class Compaction:
         end = segments[at].base_offset if at < len(segments) else self._plan.dirty_to
         return end > self._plan.dirty_from
 
-    def _note_batch(
+    def _add_batch(
         self, chunk: bytes, position: int, header: BatchHeader, transactions: TransactionFilter
     ) -> None:
         if header.is_control:
@@ -193,22 +248,22 @@ class Compaction:
             return
         if transactions.is_aborted(header):
             return
-        self._offsets.note(chunk, position, header)
+        self._offsets.add(chunk, position, header)
 
-    def _mark_last(self) -> Iterator[Work]:
+    def _mark_last(self) -> Iterator[WorkDone]:
         self._offsets.finish()
         first = self._plan.dirty_from
-        if self.cleaned_to - first > _MARKS_MAX:
+        if self.cleaned_to - first > _FAST_PATH_OFFSETS_MAX:
             return
         is_last = bytearray(self.cleaned_to - first)
         offsets = iter(self._offsets.values())
-        while some := list(islice(offsets, _MARKS_IN_A_ROW)):
+        while some := list(islice(offsets, _MARKS_PER_STEP)):
             for offset in some:
                 is_last[offset - first] = 1
-            yield Work(bytes_read=_MARK_BYTES * len(some))
+            yield WorkDone(bytes_read=_MARK_BYTES * len(some))
         self._is_last = is_last
 
-    # The second pass
+    # Second pass
 
     def _sources(self) -> list[Segment]:
         return [each for each in self._plan.segments if each.base_offset < self.cleaned_to]
@@ -218,18 +273,18 @@ class Compaction:
     ) -> None:
         position, end = 0, len(chunk)
         while position < end:
-            size = self._pass_over(chunk, position)
+            size = self._skip_superseded(chunk, position)
             if size:
                 position += size
                 continue
-            with _as_damage(segment):
+            with _as_corrupt_file(segment):
                 batch = decode(chunk, position)
             header = batch.header
             self.records_read += header.record_count
             self.bytes_read += header.size_in_bytes
             kept = self._filter(batch, transactions)
             for aborted in transactions.take_kept():
-                new.note_aborted(aborted)
+                new.add_aborted(aborted)
             if kept is not None:
                 is_whole = kept is batch
                 data = chunk[position : position + header.size_in_bytes] if is_whole else None
@@ -237,19 +292,24 @@ class Compaction:
             position += header.size_in_bytes
 
     def _put(self, new: Segment, kept: Batch, data: bytes | None) -> None:
-        """What stays of a batch; `data` if that is all of it."""
+        """Append a batch to the new segment. `data` is the batch as read, if it is unchanged."""
         if data is None:
             data = encode_retained(kept.header, kept.records)
-        # An empty batch has no record that anybody could look for by its time.
+        # An empty batch has no record that a lookup by timestamp could find.
         timestamp = max((record.timestamp for record in kept.records), default=NO_TIMESTAMP)
         new.append(data, kept.header.last_offset, timestamp)
         self.records_kept += len(kept.records)
         self.bytes_kept += len(data)
 
-    def _pass_over(self, chunk: bytes, position: int) -> int:
-        """The size of a batch if every record of it has a later one in its place; else 0, and it
-        must be looked into: it may have a producer, be older than what was noted, or be damaged."""
-        base, length, attributes, delta, producer_id, count = _GLANCE.unpack_from(chunk, position)
+    def _skip_superseded(self, chunk: bytes, position: int) -> int:
+        """The size of a batch if all of its records are superseded by later ones.
+
+        Otherwise 0, and the batch must be decoded: it may have a producer, lie before the dirty
+        range, or be corrupt.
+        """
+        base, length, attributes, delta, producer_id, count = _HEADER_FIELDS.unpack_from(
+            chunk, position
+        )
         first = base - self._plan.dirty_from
         next_offset = base + delta + 1
         if (
@@ -268,7 +328,7 @@ class Compaction:
         return size
 
     def _filter(self, batch: Batch, transactions: TransactionFilter) -> Batch | None:
-        """What stays of a batch: itself, a part of it, nothing but its header, or None."""
+        """The batch itself, a batch with some of its records or with none, or None to drop it."""
         header = batch.header
         is_ended = header.is_control and transactions.end(batch)
         if header.is_control:
@@ -305,9 +365,9 @@ class Compaction:
 
     def _must_stay(self, header: BatchHeader) -> bool:
         if header.next_offset == self._plan.dirty_to:
-            # So that the offsets of the next segment follow on something.
+            # The last batch of the range stays, so that the next segment follows without a gap.
             return True
-        last = self._last_written.get(header.producer_id)
+        last = self._last_records.get(header.producer_id)
         if last is None:
             return False
         if last.last_offset is None:
@@ -323,14 +383,14 @@ class Compaction:
             yield chunk
             position = at + len(chunk)
         if position < segment.size:
-            raise Damaged(segment.path(), f"compact at {position}", "the batch is cut short")
+            raise CorruptFile(segment.path(), f"compact at {position}", "the batch is truncated")
         segment.close()
 
 
 def _group(
     segments: Sequence[Segment], settings: TopicSettings, end_offset: Offset
 ) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment together, so that segments do not shrink forever."""
+    """Groups of adjacent segments that fit into one, so that segments do not get ever smaller."""
     ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
     group: list[Segment] = []
     for segment, end in zip(segments, ends, strict=True):
@@ -350,16 +410,16 @@ def _group(
 
 
 def _headers(segment: Segment, chunk: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Of batches whose checksums are right: damage is never sealed under a new one."""
-    with _as_damage(segment):
+    """The batch headers. Verifies the checksums, so that a corrupt batch never gets a valid one."""
+    with _as_corrupt_file(segment):
         for position, header in split(chunk):
             verify_crc(chunk, position, header)
             yield position, header
 
 
 @contextmanager
-def _as_damage(segment: Segment) -> Iterator[None]:
+def _as_corrupt_file(segment: Segment) -> Iterator[None]:
     try:
         yield
     except MalformedMessage as error:
-        raise Damaged(segment.path(), "compact", str(error)) from error
+        raise CorruptFile(segment.path(), "compact", str(error)) from error

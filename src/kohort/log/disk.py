@@ -1,8 +1,8 @@
-"""The seam between the log and whatever keeps bytes: a real disk, or a simulated one.
+"""The interface between the log and storage: a real disk or a simulated one.
 
-Paths are relative to the data directory and use slashes; "" is the directory itself. Every failure
-is a StorageError. Nothing here buffers: an append has reached the operating system when it
-returns, and the disk once it is synced.
+Paths are relative to the data directory and use slashes; "" is the data directory. Every failure
+is a StorageError. There is no buffer: when an append returns, the operating system has the data;
+after a sync, the disk has it.
 """
 
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ from typing import Final, Protocol
 from kohort.wire.varint import Buffer
 
 DIRECTORY: Final = -1
-"""What `list` gives in place of a directory's size."""
+"""The size that `list` returns for a directory."""
 
 
 class Syncable(Protocol):
-    """Something written that survives a power failure only after sync(), from any thread."""
+    """Data that survives a power failure only after sync(), which any thread may call."""
 
     def sync(self) -> None: ...
 
 
 class File(Syncable, Protocol):
-    """An open file. Bytes are added at the end, or removed there; those in it never change."""
+    """An open file that can only be appended to and truncated."""
 
     def append(self, data: Buffer) -> None:
-        """On failure some of the data may be in the file; the caller truncates it."""
+        """After a failure the file may contain part of the data; the caller truncates it."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Fewer bytes than asked for only where the file ends."""
+        """Returns fewer than `size` bytes only at the end of the file."""
 
     def truncate(self, size: int) -> None: ...
 
     def size(self) -> int: ...
 
     def close(self) -> None:
-        """May be called while another thread syncs; a file that is closed needs no sync."""
+        """May be called while another thread syncs. The sync of a closed file does nothing."""
 
 
 class Lock(Protocol):
@@ -44,34 +44,34 @@ class Lock(Protocol):
 class Disk(Protocol):
     @property
     def name(self) -> str:
-        """What a message calls the data directory."""
+        """The name of the data directory in messages."""
 
     def open(self, path: str) -> File:
-        """A file that exists."""
+        """Open an existing file."""
 
     def create(self, path: str) -> File:
-        """A new file; one of that name is emptied."""
+        """Create a file; truncate an existing one."""
 
     def list(self, path: str) -> Mapping[str, int]:
-        """The names in a directory with the sizes of files; DIRECTORY for directories."""
+        """The names in a directory with the file sizes; DIRECTORY for directories."""
 
     def make_directory(self, path: str) -> None:
-        """Its parents as well. That it exists is fine."""
+        """Create a directory and its parents, if missing."""
 
     def remove(self, path: str) -> None:
-        """A file, or a directory that is empty."""
+        """Remove a file or an empty directory."""
 
     def rename(self, old: str, new: str) -> None:
-        """A file of the new name is replaced."""
+        """Replaces an existing file of the new name."""
 
     def sync_directory(self, path: str) -> None:
-        """Names that were created, renamed or removed in it stay so."""
+        """Make the creation, renaming and removal of files in the directory durable."""
 
     def write_atomically(self, path: str, data: bytes) -> None:
-        """After a crash the file has either its old content or this; afterwards it has this."""
+        """Durable when it returns. After a crash the file has either the old content or the new."""
 
     def lock(self, path: str) -> Lock | None:
-        """None while somebody else holds it. A process that dies lets go."""
+        """None if another process holds the lock. The lock ends with its process."""
 
 
 def read_file(disk: Disk, path: str) -> bytes:
@@ -83,7 +83,7 @@ def read_file(disk: Disk, path: str) -> bytes:
 
 
 def write_file(disk: Disk, path: str, data: Buffer) -> None:
-    """For files that can be made again: a crash may leave any part of it."""
+    """Not durable: after a crash the file may be incomplete. For files that can be rebuilt."""
     file = disk.create(path)
     try:
         file.append(data)

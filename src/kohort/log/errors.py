@@ -1,4 +1,4 @@
-"""The one exception family of the log: whatever happens, nothing else leaves."""
+"""The exceptions of the log. Its public methods raise no others."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,11 +7,11 @@ from kohort.types import ErrorCode
 
 
 class LogError(Exception):
-    """Something cannot be kept, found or opened."""
+    """Base class of all exceptions of the log."""
 
 
-class Refused(LogError):
-    """A request that cannot be granted, with the code a client is told."""
+class RequestRejected(LogError):
+    """The log rejects a request; `code` is the error code for the response."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(f"{code.name}: {reason}")
@@ -19,20 +19,21 @@ class Refused(LogError):
         self.reason = reason
 
 
-class NotOneBatch(Refused):
-    """What came for a partition is no batch, not a whole one, or more than one."""
+class InvalidBatch(RequestRejected):
+    """The bytes are not exactly one complete record batch."""
 
 
-class RecordsRefused(Refused):
-    """Some records of a batch keep all of it out; told by their place in it, with their faults."""
+class InvalidRecords(RequestRejected):
+    """Some records are invalid, so the whole batch is rejected."""
 
     def __init__(self, code: ErrorCode, faults: Mapping[int, str]) -> None:
-        super().__init__(code, f"{len(faults)} of its records: {next(iter(faults.values()))}")
+        super().__init__(code, f"{len(faults)} invalid records: {next(iter(faults.values()))}")
         self.faults = faults
+        """The reason for each invalid record, by its index in the batch."""
 
 
 class StorageError(LogError):
-    """The disk failed, or is full. What was being appended is not in the log."""
+    """The disk failed or is full. The batches of the failed append are not in the log."""
 
     code: Final = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -43,9 +44,9 @@ class StorageError(LogError):
         self.reason = reason
 
 
-class Damaged(StorageError):
-    """A file does not hold what was written to it."""
+class CorruptFile(StorageError):
+    """The content of a file is invalid."""
 
 
-class DirectoryRefused(LogError):
-    """A data directory that is somebody else's, is in use, or cannot be written."""
+class DataDirectoryError(LogError):
+    """The data directory is in use, is not writable, or was not created by Kohort."""

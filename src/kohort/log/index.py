@@ -1,12 +1,12 @@
-"""A segment's indexes: where to begin looking for an offset, a time, an aborted transaction.
+"""The indexes of a segment: offset index, time index and transaction index.
 
     .index      relative offset int32, position int32: the last offset of the batch at a position
-    .timeindex  timestamp int64, relative offset int32: the latest time so far, and the last
-                offset of the first batch that had it
+    .timeindex  timestamp int64, relative offset int32: the latest timestamp so far, and the last
+                offset of the first batch with it
     .txnindex   version int16, producer id, first, last and last stable offset int64
 
-An index of a growing segment is held in memory and written now and then, since all of it can be
-made again from the log. Afterwards it is looked up on the disk.
+The indexes of the active segment are held in memory and flushed occasionally, because they can be
+rebuilt from the log. The indexes of sealed segments are searched on disk.
 """
 
 import struct
@@ -27,31 +27,31 @@ RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 
 class Index:
-    """Pairs of numbers in ascending order of the first, which is what they are looked up by."""
+    """Pairs of numbers, sorted by the first one, which is the lookup key."""
 
-    __slots__ = ("_disk", "_entry", "_held", "_kept_bytes", "_path")
+    __slots__ = ("_disk", "_entries", "_entry", "_file_bytes", "_path")
 
-    def __init__(self, disk: Disk, path: str, entry: struct.Struct, kept_bytes: int) -> None:
+    def __init__(self, disk: Disk, path: str, entry: struct.Struct, file_bytes: int) -> None:
         self._disk = disk
         self._path = path
         self._entry = entry
-        # Part of an entry at the end is what a crash left.
-        self._kept_bytes = kept_bytes - kept_bytes % entry.size
-        self._held: bytearray | None = None
+        # A crash may leave a partial entry at the end of the file.
+        self._file_bytes = file_bytes - file_bytes % entry.size
+        self._entries: bytearray | None = None
 
     def __len__(self) -> int:
-        held_bytes = self._kept_bytes if self._held is None else len(self._held)
-        return held_bytes // self._entry.size
+        total_bytes = self._file_bytes if self._entries is None else len(self._entries)
+        return total_bytes // self._entry.size
 
     def find_at_most(self, key: int) -> tuple[int, int] | None:
-        """The last pair whose first number is not above the key."""
+        """The last pair whose first number is at most `key`."""
         entry = self._entry
-        held = self._held
-        if held is not None:
+        entries = self._entries
+        if entries is not None:
             at = bisect_right(
-                range(len(self)), key, key=lambda n: entry.unpack_from(held, n * entry.size)[0]
+                range(len(self)), key, key=lambda n: entry.unpack_from(entries, n * entry.size)[0]
             )
-            return self._unpack(held, at - 1) if at else None
+            return self._unpack(entries, at - 1) if at else None
         if not len(self):
             return None
         file = self._disk.open(self._path)
@@ -69,51 +69,51 @@ class Index:
 
     def find_last(self) -> tuple[int, int] | None:
         count = len(self)
-        if self._held is not None:
-            return self._unpack(self._held, count - 1) if count else None
+        if self._entries is not None:
+            return self._unpack(self._entries, count - 1) if count else None
         return self.find_at_most(2**63 - 1)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        data = bytes(self._held) if self._held is not None else self._read()
+        data = bytes(self._entries) if self._entries is not None else self._read()
         yield from self._entry.iter_unpack(data)
 
-    # While the segment grows
+    # Active segment
 
-    def hold(self) -> None:
-        """Read into memory, to be added to."""
-        if self._held is None:
-            self._held = bytearray(self._read())
+    def load(self) -> None:
+        """Read the index into memory, so that entries can be appended."""
+        if self._entries is None:
+            self._entries = bytearray(self._read())
 
-    def keep_first(self, count: int) -> None:
-        """Forget all entries but the first ones, those on the disk as well."""
-        self.hold()
-        assert self._held is not None
-        del self._held[count * self._entry.size :]
-        self._kept_bytes = min(self._kept_bytes, len(self._held))
+    def truncate_to(self, count: int) -> None:
+        """Keep only the first `count` entries. The next flush truncates the file."""
+        self.load()
+        assert self._entries is not None
+        del self._entries[count * self._entry.size :]
+        self._file_bytes = min(self._file_bytes, len(self._entries))
 
     def append(self, first: int, second: int) -> None:
-        assert self._held is not None, f"{self._path} is not held in memory"
-        self._held += self._entry.pack(first, second)
+        assert self._entries is not None, f"{self._path} is not loaded"
+        self._entries += self._entry.pack(first, second)
 
     def flush(self) -> None:
-        """Write what the file lacks. A flush that failed is made good by the next one."""
-        held = self._held
-        if held is None:
+        """Write the new entries to the file. A flush after a failed one repairs the file."""
+        entries = self._entries
+        if entries is None:
             return
-        file = (self._disk.open if self._kept_bytes else self._disk.create)(self._path)
+        file = (self._disk.open if self._file_bytes else self._disk.create)(self._path)
         try:
-            if file.size() != self._kept_bytes:
-                file.truncate(self._kept_bytes)
-            if len(held) > self._kept_bytes:
-                file.append(memoryview(held)[self._kept_bytes :])
-                self._kept_bytes = len(held)
+            if file.size() != self._file_bytes:
+                file.truncate(self._file_bytes)
+            if len(entries) > self._file_bytes:
+                file.append(memoryview(entries)[self._file_bytes :])
+                self._file_bytes = len(entries)
         finally:
             file.close()
 
-    def let_go(self) -> None:
-        """Out of memory; only after a flush."""
-        assert self._held is None or len(self._held) == self._kept_bytes
-        self._held = None
+    def unload(self) -> None:
+        """Free the memory. Call `flush` before."""
+        assert self._entries is None or len(self._entries) == self._file_bytes
+        self._entries = None
 
     def sync(self) -> None:
         file = self._disk.open(self._path)
@@ -123,13 +123,13 @@ class Index:
             file.close()
 
     def _read(self) -> bytes:
-        if not self._kept_bytes:
+        if not self._file_bytes:
             return b""
-        return read_file(self._disk, self._path)[: self._kept_bytes]
+        return read_file(self._disk, self._path)[: self._file_bytes]
 
     def _whole(self, data: bytes) -> bytes:
         if len(data) != self._entry.size:
-            raise StorageError(self._path, "look up", "the index is shorter than it was")
+            raise StorageError(self._path, "look up", "the index file has become shorter")
         return data
 
     def _unpack(self, data: bytes | bytearray, at: int) -> tuple[int, int]:
@@ -138,17 +138,17 @@ class Index:
 
 
 @value
-class AbortedTransaction:
-    """From first_offset to the marker at last_offset, what this producer wrote does not count."""
+class AbortedTxn:
+    """The records of a producer from `first_offset` to the abort marker at `last_offset`."""
 
     producer_id: ProducerId
     first_offset: Offset
     last_offset: Offset
     last_stable_offset: Offset
-    """Where the first transaction still open began when this one ended."""
+    """The last stable offset after this transaction ended."""
 
 
-def encode_aborted(transactions: list[AbortedTransaction]) -> bytes:
+def encode_aborted(transactions: list[AbortedTxn]) -> bytes:
     return b"".join(
         _ABORTED_ENTRY.pack(
             _ABORTED_VERSION,
@@ -161,11 +161,11 @@ def encode_aborted(transactions: list[AbortedTransaction]) -> bytes:
     )
 
 
-def decode_aborted(data: bytes) -> list[AbortedTransaction]:
-    """A part of an entry at the end is what a crash left, and is passed over."""
+def decode_aborted(data: bytes) -> list[AbortedTxn]:
+    """Ignores a partial entry at the end, which a crash may leave."""
     whole = len(data) - len(data) % _ABORTED_ENTRY.size
     return [
-        AbortedTransaction(
+        AbortedTxn(
             producer_id=ProducerId(producer_id),
             first_offset=Offset(first),
             last_offset=Offset(last),

@@ -1,30 +1,32 @@
-"""One partition: batches go in at the end, come out by offset or time, and leave when due.
+"""The log of one partition: append, read, retention and compaction.
 
-It works on one thread and never waits for a sync: what was written is handed out to whoever syncs
-it. Time is an argument. What happened is a return value.
+A PartitionLog is used from one thread and never waits for an fsync: `take_pending_syncs` returns
+the files to sync, and the caller syncs them. Callers pass the current time.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kohort.log import lookup
-from kohort.log.admission import admit, check_size
+from kohort.log.batch_validator import check_size, validate_batch
 from kohort.log.checkpoint import Checkpoints
-from kohort.log.cleaning import Cleaned, find_removable, plan_compaction
-from kohort.log.compaction import Compaction, Plan, Replacement
-from kohort.log.compactor import Compactor
+from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
 from kohort.log.disk import Disk
-from kohort.log.errors import Refused, StorageError
-from kohort.log.index import AbortedTransaction
+from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.index import AbortedTxn
 from kohort.log.limits import LEADER_EPOCH, READ_BYTES, Limits
-from kohort.log.lookup import Found
-from kohort.log.recovery import Loaded
+from kohort.log.log_cleaner import (
+    CleanResult,
+    LogCleaner,
+    count_removable_segments,
+    plan_compaction,
+)
+from kohort.log.log_segments import LogSegments, TimestampAndOffset
+from kohort.log.recovery import LoadedLog
 from kohort.log.segment import Segment
-from kohort.log.segments import Segments
-from kohort.log.settings import TopicSettings
-from kohort.log.swap import remove_segment, swap_in
-from kohort.log.unsynced import SyncQueue, Unsynced
+from kohort.log.segment_swap import remove_segment, replace_segments
+from kohort.log.sync_queue import PendingSync, SyncQueue
+from kohort.log.topic_config import TopicSettings
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, value
 from kohort.wire.batch import (
     NO_PRODUCER_ID,
@@ -39,18 +41,18 @@ from kohort.wire.batch import (
 
 @value
 class Appended:
-    """Where a batch went, or for a duplicate, where it was already."""
+    """The offsets of an appended batch, or for a duplicate, those of the original."""
 
     base_offset: Offset
     last_offset: Offset
     append_ms: Millis
-    """The time its records got from the log; -1 where they keep their producer's."""
+    """The timestamp under LogAppendTime; -1 under CreateTime."""
     start_offset: Offset
     is_duplicate: bool
 
 
-class Made(NamedTuple):
-    """A batch of this node's own, of one moment, for the place at which it will be."""
+class TrustedBatch(NamedTuple):
+    """A batch that this node has built for a known base offset. All records have one timestamp."""
 
     data: bytes
     record_count: int
@@ -68,10 +70,10 @@ class PartitionLog:
         settings: TopicSettings,
         limits: Limits,
         checkpoints: Checkpoints,
-        loaded: Loaded,
+        loaded: LoadedLog,
         written: "dict[PartitionLog, None]",
     ) -> None:
-        """written is told of this log whenever it has something to sync that it had not before."""
+        """The log adds itself to `written` when it gets something to sync."""
         self.topic = topic
         self.partition = partition
         self._disk = disk
@@ -79,7 +81,7 @@ class PartitionLog:
         self._settings = settings
         self._limits = limits
         self._checkpoints = checkpoints
-        self._segments = Segments(loaded.segments, limits.open_segments_max)
+        self._segments = LogSegments(loaded.segments, limits.open_segments_max)
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
         self._start = loaded.start_offset
@@ -87,26 +89,28 @@ class PartitionLog:
         self._written = written
         self._sync_queue = SyncQueue(disk, directory, loaded.recovery_point)
         self._checkpointed_end = loaded.end_offset
-        self._compactor = Compactor(self._put_in_place)
+        self._log_cleaner = LogCleaner(self._replace_segments)
         self._failure: StorageError | None = None
-        self._segments.active.index_every(settings.index_interval_bytes)
+        self._segments.active.set_index_interval(settings.index_interval_bytes)
 
     def __repr__(self) -> str:
         return f"PartitionLog({self._directory} {self._start}..{self._end})"
 
     @property
     def start_offset(self) -> Offset:
-        """The first offset that can be read."""
+        """The log start offset: the first offset that can be read."""
         return self._start
 
     @property
     def end_offset(self) -> Offset:
-        """The offset the next record gets."""
+        """The log end offset: the offset of the next record. It is also the high watermark,
+        because there are no replicas."""
         return self._end
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Readers of committed records stop here: a transaction that began here is open."""
+        """The first offset of the earliest open transaction; the log end offset if none is open.
+        A read_committed consumer reads up to here."""
         return self._producers.last_stable_offset(self._end)
 
     @property
@@ -118,15 +122,18 @@ class PartitionLog:
         return self._settings
 
     def apply_settings(self, settings: TopicSettings) -> None:
-        """They hold from the next batch and the next cleaning on."""
+        """The next append and the next cleaning use the new settings."""
         self._settings = settings
-        self._segments.active.index_every(settings.index_interval_bytes)
+        self._segments.active.set_index_interval(settings.index_interval_bytes)
 
-    # Writing
+    # Append
 
     def append(self, batch: bytes, now: Millis) -> Appended:
-        """Keeps one batch from a client, or raises Refused; StorageError if the disk failed."""
-        header = admit(batch, self._settings, now)
+        """Validate and append one batch from a client.
+
+        Raises RequestRejected for an invalid batch and StorageError if the disk failed.
+        """
+        header = validate_batch(batch, self._settings, now)
         if header.producer_id != NO_PRODUCER_ID:
             duplicate = self._producers.find_duplicate(header)
             if duplicate is not None:
@@ -140,18 +147,19 @@ class PartitionLog:
             self._producers.check(header)
         return self._write(batch, header, now)
 
-    def append_own(self, batch: bytes, now: Millis) -> Appended:
-        """Keeps one batch that this node has made: believed, but for its size."""
+    def append_trusted(self, batch: bytes, now: Millis) -> Appended:
+        """Append one batch that this node has built. Only its size is checked."""
         header = peek(batch)
         check_size(header, self._settings)
         return self._write(batch, header, now)
 
-    def append_made(
-        self, batches: Sequence[Made], now: Millis
-    ) -> Sequence[Refused | StorageError | None]:
-        """Keeps batches that this node has made, in one write if possible; what kept each out.
+    def append_trusted_batches(
+        self, batches: Sequence[TrustedBatch], now: Millis
+    ) -> Sequence[RequestRejected | StorageError | None]:
+        """Append batches that this node has built, with one write if possible.
 
-        Each has its offsets already, the first those from `end_offset` on, and no producer.
+        Their offsets are already assigned, starting at `end_offset`, and they have no producer id.
+        Returns for each batch the error that prevented its append, or None.
         """
         settings, active = self._settings, self._segments.active
         placed: list[tuple[bytes, Offset, Millis]] = []
@@ -165,9 +173,9 @@ class PartitionLog:
             longest > settings.max_message_bytes
             or size > settings.segment_bytes
             or settings.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-            or active.must_roll(settings, size, *placed[-1][1:], now, batches=len(placed))
+            or active.should_roll(settings, size, *placed[-1][1:], now, batches=len(placed))
         ):
-            return [self._try_to_append(each.data, now) for each in batches]
+            return [self._try_append_trusted(each.data, now) for each in batches]
         try:
             self._check_usable()
             active.append_all(placed)
@@ -178,10 +186,12 @@ class PartitionLog:
             self._written[self] = None
         return [None] * len(batches)
 
-    def _try_to_append(self, batch: bytes, now: Millis) -> Refused | StorageError | None:
+    def _try_append_trusted(
+        self, batch: bytes, now: Millis
+    ) -> RequestRejected | StorageError | None:
         try:
-            self.append_own(batch, now)
-        except (Refused, StorageError) as error:
+            self.append_trusted(batch, now)
+        except (RequestRejected, StorageError) as error:
             return error
         return None
 
@@ -202,14 +212,14 @@ class PartitionLog:
             header = peek(data)
         assign_offset(data, base_offset=base_offset, partition_leader_epoch=LEADER_EPOCH)
         active = self._segments.active
-        if active.must_roll(self._settings, len(data), last_offset, timestamp, now):
+        if active.should_roll(self._settings, len(data), last_offset, timestamp, now):
             active = self._roll(now)
         active.append(data, last_offset, timestamp)
         self._end = Offset(last_offset + 1)
         if header.producer_id != NO_PRODUCER_ID:
-            aborted = self._producers.note(data, 0, header, base_offset, now)
+            aborted = self._producers.update(data, 0, header, base_offset, now)
             if aborted is not None:
-                active.note_aborted(aborted)
+                active.add_aborted(aborted)
         if self._sync_queue.add(active):
             self._written[self] = None
         return Appended(
@@ -221,39 +231,41 @@ class PartitionLog:
         )
 
     def _roll(self, now: Millis) -> Segment:
-        """Begins the next segment. The new log file comes last: without it nothing has changed."""
+        """Roll: start a new active segment. Its log file is created last, so that a failure before
+        that changes nothing."""
         old = self._segments.active
-        old.note_all()
+        old.index_latest_timestamp()
         old.flush_indexes()
         self._snapshots.take(self._producers, self._end)
         new = Segment.create(self._disk, self._directory, self._end, now)
-        old.let_go()
-        new.index_every(self._settings.index_interval_bytes)
+        old.unload_indexes()
+        new.set_index_interval(self._settings.index_interval_bytes)
         self._segments.add(new)
         self._sync_queue.add_sealed(old)
         return new
 
-    # Syncing
+    # Sync
 
-    def take_unsynced(self) -> tuple[Unsynced, ...]:
-        """What was written since the last call, to be synced by whom it may concern."""
+    def take_pending_syncs(self) -> tuple[PendingSync, ...]:
+        """The files written since the last call. The caller syncs them, on any thread."""
         return self._sync_queue.take(self._end)
 
-    # Reading
+    # Read
 
     def read(
         self, offset: Offset, max_bytes: int, *, at_least_one: bool, before: Offset | None = None
     ) -> bytes:
-        """Batches from the one that holds an offset on, as they were written, without decoding.
+        """Encoded batches, starting with the one that contains `offset`. Nothing is decoded.
 
-        The last one may be cut short, the first never: where it does not fit, it comes whole with
-        at_least_one and nothing comes without. Batches that reach past `before` stay out.
+        The last batch may be truncated, the first never: if it is larger than `max_bytes`, the
+        result is that whole batch with `at_least_one`, and empty without. Batches that contain
+        offsets from `before` on are not included.
         """
         self._check_usable()
         end = self._end
         if not self._start <= offset <= end:
             reason = f"offset {offset} is not between {self._start} and {end}"
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+            raise RequestRejected(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         limit = end if before is None else min(before, end)
         if offset >= limit:
             return b""
@@ -272,36 +284,36 @@ class PartitionLog:
         return b""
 
     def batches(self, from_offset: Offset, chunk_bytes: int = READ_BYTES) -> Iterator[bytes]:
-        """Runs of whole batches to the end of the log. Other work may go on between two of them."""
+        """Chunks of whole batches up to the log end. The log may change between two chunks."""
         offset = from_offset
         while True:
             offset = max(offset, self._start)
-            chunk = lookup.find_chunk(self._segments, offset, chunk_bytes)
+            chunk = self._segments.find_chunk(offset, chunk_bytes)
             if chunk is None:
                 return
             yield chunk[1]
             offset = chunk[2]
 
-    def find_by_time(self, timestamp: Millis) -> Found | None:
-        """The first record that is not older, or None if all are."""
-        return lookup.find_by_time(self._segments, timestamp, self._start)
+    def find_by_timestamp(self, timestamp: Millis) -> TimestampAndOffset | None:
+        """The first record whose timestamp is at least `timestamp`, or None."""
+        return self._segments.find_by_timestamp(timestamp, self._start)
 
-    def find_latest_time(self) -> Found | None:
-        """The first of the records with the latest timestamp, or None if there are none."""
-        return lookup.find_latest_time(self._segments, self._start)
+    def find_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the maximum timestamp, or None if the log is empty."""
+        return self._segments.find_max_timestamp(self._start)
 
-    def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTransaction, ...]:
-        """Those a reader of committed records must know of between two offsets."""
-        return lookup.find_aborted(self._segments, start, end)
+    def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions that a read_committed consumer must skip in this range."""
+        return self._segments.find_aborted(start, end)
 
-    # Removing
+    # Retention and DeleteRecords
 
     def delete_before(self, offset: Offset) -> Offset:
-        """Records before an offset are gone for readers; returns the first one left."""
+        """Move the log start offset forward to `offset`; returns the new log start offset."""
         self._check_usable()
         if not 0 <= offset <= self._end:
             reason = f"offset {offset} is not between 0 and {self._end}"
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+            raise RequestRejected(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         if offset > self._start:
             self._move_start(offset)
             self._remove_segments(sum(each.base_offset <= offset for each in self._segments) - 1)
@@ -309,57 +321,57 @@ class PartitionLog:
 
     def clean(
         self, now: Millis, budget_bytes: int | None = None, *, may_compact: bool = True
-    ) -> Cleaned:
-        """Retention and compaction, as far as they are due.
+    ) -> CleanResult:
+        """Run retention and compaction if they are due, and write checkpoints.
 
-        Compaction reads about budget_bytes and goes on at the next call; without a budget it is
-        done at once. What was synced meanwhile is noted as well, for a quick recovery.
+        Compaction reads about `budget_bytes` per call and continues at the next call. Without a
+        budget it runs to completion.
         """
         self._check_usable()
         self._producers.expire(now)
         size_before = self.size_bytes
-        count = find_removable(self._segments, self._settings, self._start, now)
+        count = count_removable_segments(self._segments, self._settings, self._start, now)
         if count == len(self._segments):
             self._roll(now)
         if count:
             self._move_start(max(self._start, [*self._segments][count].base_offset))
             self._remove_segments(count)
-        cleaned = Cleaned(
+        cleaned = CleanResult(
             segments_removed=count,
             bytes_removed=size_before - self.size_bytes,
             start_offset=self._start,
         )
         self.checkpoint()
-        plan = self._plan_compaction(now) if self._compactor.is_idle else None
+        plan = self._plan_compaction(now) if self._log_cleaner.is_idle else None
         if not may_compact:
-            return replace(cleaned, is_done=self._compactor.is_idle and plan is None)
+            return replace(cleaned, is_done=self._log_cleaner.is_idle and plan is None)
         if plan is not None:
-            self._begin_compaction(plan, now)
-        return self._compactor.go_on(cleaned, budget_bytes, self._note_cleaned)
+            self._start_compaction(plan, now)
+        return self._log_cleaner.run(cleaned, budget_bytes, self._store_cleaned_to)
 
-    def compact(self, budget_bytes: int) -> Cleaned:
-        """Goes on with the round of compaction that `clean` began, and does nothing else."""
+    def compact(self, budget_bytes: int) -> CleanResult:
+        """Only continue the compaction round that `clean` has started."""
         self._check_usable()
-        cleaned = Cleaned(start_offset=self._start)
-        return self._compactor.go_on(cleaned, budget_bytes, self._note_cleaned)
+        cleaned = CleanResult(start_offset=self._start)
+        return self._log_cleaner.run(cleaned, budget_bytes, self._store_cleaned_to)
 
     def _move_start(self, offset: Offset) -> None:
-        """Kept before anything is removed, so that a crash cannot leave a hole."""
+        """Stored before any segment is removed, so that a crash cannot leave a gap."""
         self._checkpoints.start_offsets.put(self.topic, self.partition, offset)
         self._checkpoints.start_offsets.flush()
         self._start = offset
 
     def _remove_segments(self, count: int) -> None:
         if count:
-            self._compactor.give_up()
+            self._log_cleaner.cancel()
         for _ in range(count):
             segment = self._segments.remove_first()
-            self._sync_queue.forget([segment])
+            self._sync_queue.discard([segment])
             remove_segment(self._disk, self._directory, segment.base_offset)
 
     # Compaction
 
-    def _plan_compaction(self, now: Millis) -> Plan | None:
+    def _plan_compaction(self, now: Millis) -> CompactionPlan | None:
         cleaned_to = self._checkpoints.cleaned_offsets.find(self.topic, self.partition)
         if cleaned_to is None or not self._start <= cleaned_to <= self._end:
             cleaned_to = self._start
@@ -371,10 +383,10 @@ class PartitionLog:
             now=now,
         )
 
-    def _begin_compaction(self, plan: Plan, now: Millis) -> None:
-        # Recovery takes what lies behind this point for whole and without gaps.
+    def _start_compaction(self, plan: CompactionPlan, now: Millis) -> None:
+        # Recovery expects the offsets after the recovery point to have no gaps.
         self._checkpoints.recovery_points.flush()
-        self._compactor.begin(
+        self._log_cleaner.start(
             Compaction(
                 disk=self._disk,
                 directory=self._directory,
@@ -382,28 +394,29 @@ class PartitionLog:
                 settings=self._settings,
                 limits=self._limits,
                 now=now,
-                last_written=self._producers.last_written(),
+                last_records=self._producers.last_records(),
                 aborted=[each for segment in self._segments for each in segment.aborted],
             )
         )
 
-    def _put_in_place(self, replacement: Replacement) -> None:
+    def _replace_segments(self, replacement: SegmentReplacement) -> None:
         try:
-            new = swap_in(self._disk, self._directory, replacement.new, replacement.old)
+            new = replace_segments(self._disk, self._directory, replacement.new, replacement.old)
         except StorageError as error:
-            # Which files are there now, only opening the log again can tell.
+            # It is unknown which files exist now, so the log is unusable until it is reopened.
             self._failure = error
             raise
-        self._sync_queue.forget(replacement.old)
+        self._sync_queue.discard(replacement.old)
         self._segments.replace(replacement.old, new)
 
-    def _note_cleaned(self, offset: Offset) -> None:
+    def _store_cleaned_to(self, offset: Offset) -> None:
         self._checkpoints.cleaned_offsets.put(self.topic, self.partition, offset)
 
-    # Keeping what is known
+    # Checkpoint and close
 
     def checkpoint(self) -> None:
-        """Makes recovery quick: writes what could also be found by reading the log again."""
+        """Flush the indexes, take a producer snapshot and move the recovery point, so that
+        recovery after a crash reads little of the log."""
         if self._end != self._checkpointed_end:
             self._segments.active.flush_indexes()
             self._snapshots.take(self._producers, self._end)
@@ -414,13 +427,13 @@ class PartitionLog:
         recovery_points.put(self.topic, self.partition, synced_offset)
 
     def close(self, now: Millis) -> None:
-        """Everything is synced and noted; the log can be opened again without a look at it."""
+        """Sync and checkpoint everything, so that the next start needs no recovery."""
         try:
             self._check_usable()
-            self._compactor.give_up()
+            self._log_cleaner.cancel()
             self._producers.expire(now)
             active = self._segments.active
-            active.note_all()
+            active.index_latest_timestamp()
             self.checkpoint()
             active.flush_indexes()
             active.sync()
@@ -430,9 +443,9 @@ class PartitionLog:
             self._segments.close()
 
     def abandon(self) -> None:
-        """The partition is deleted: nothing of it matters any more."""
-        self._sync_queue.give_up()
-        self._compactor.give_up()
+        """Close the files of a deleted partition without writing anything."""
+        self._sync_queue.cancel()
+        self._log_cleaner.cancel()
         self._segments.close()
 
     def _check_usable(self) -> None:

@@ -1,8 +1,8 @@
-"""Opening a partition: quickly after a clean stop, and after any other with a look at its tail.
+"""Opens the log of a partition: without checks after a clean shutdown, with recovery otherwise.
 
-What lies before the recovery point was synced, and is believed. Behind it, batches are checked one
-by one: whole, with the right checksum, each following the one before. At the first that is not,
-the log is cut. Indexes and producers are brought up to date on the way.
+Batches before the recovery point were synced and are trusted. Later batches are validated: each
+must be complete, have a valid checksum, and follow the one before. The log is truncated at the
+first invalid batch. Indexes and producer state are rebuilt as needed.
 """
 
 import contextlib
@@ -13,21 +13,21 @@ from struct import Struct
 from typing import Final
 
 from kohort.log.disk import Disk
-from kohort.log.errors import Damaged
-from kohort.log.index import RELATIVE_OFFSET_MAX, Index
-from kohort.log.limits import LEADER_EPOCH, Limits
-from kohort.log.names import (
+from kohort.log.errors import CorruptFile
+from kohort.log.file_names import (
     LOG,
     OFFSET_INDEX,
     SEGMENT_SUFFIXES,
     TIME_INDEX,
-    find_segment_file,
+    parse_segment_file,
     segment_file,
 )
-from kohort.log.producers import Producers
+from kohort.log.index import RELATIVE_OFFSET_MAX, Index
+from kohort.log.limits import LEADER_EPOCH, Limits
+from kohort.log.producer_snapshot import ProducerSnapshots
+from kohort.log.producer_state import ProducerStateManager
 from kohort.log.segment import Segment
-from kohort.log.snapshots import Snapshots
-from kohort.log.swap import Recovered, finish_interrupted, remove_segment
+from kohort.log.segment_swap import Repair, complete_interrupted_swaps, remove_segment
 from kohort.types import Millis, Offset, value
 from kohort.wire.batch import (
     NO_PRODUCER_ID,
@@ -39,143 +39,144 @@ from kohort.wire.batch import (
 from kohort.wire.batch_header import LENGTH_END
 from kohort.wire.errors import MalformedMessage
 
-_GLANCE: Final = Struct(">qi31xq10x")
-"""Of a batch's header: base offset, length, producer id. Few batches have a producer to replay."""
+_HEADER_FIELDS: Final = Struct(">qi31xq10x")
+"""Base offset, length and producer id of a batch header. Only batches with a producer id are
+replayed, and they are few."""
 
-_FOLLOWS: Final = "it follows a segment that ends too early"
+_FOLLOWS: Final = "removed, because the segment before it was truncated"
 
 
 @value
-class Known:
-    """What is known of a partition from elsewhere."""
+class LoadParameters:
+    """The checkpoints and settings of the log to open."""
 
     start_offset: Offset | None
     recovery_point: Offset | None
     is_clean: bool
-    """Whether the log was closed as it should."""
+    """Whether the node was shut down cleanly."""
     index_interval_bytes: int
-    """How far apart the entries of an index that is made again are."""
+    """Used for indexes that are rebuilt."""
 
 
 @value
-class Loaded:
-    """A partition, ready to be used."""
-
+class LoadedLog:
     segments: tuple[Segment, ...]
     start_offset: Offset
     end_offset: Offset
     recovery_point: Offset
-    producers: Producers
-    snapshots: Snapshots
-    recovered: tuple[Recovered, ...]
+    producers: ProducerStateManager
+    snapshots: ProducerSnapshots
+    repairs: tuple[Repair, ...]
 
 
-def load_partition(disk: Disk, directory: str, known: Known, limits: Limits, now: Millis) -> Loaded:
-    recovered = finish_interrupted(disk, directory)
-    loader = _Loader(disk, directory, now, recovered)
-    segments = loader.open_segments(known.index_interval_bytes)
-    start = known.start_offset or Offset(0)
+def load_partition(
+    disk: Disk, directory: str, parameters: LoadParameters, limits: Limits, now: Millis
+) -> LoadedLog:
+    repairs = complete_interrupted_swaps(disk, directory)
+    loader = _Loader(disk, directory, now, repairs)
+    segments = loader.open_segments(parameters.index_interval_bytes)
+    start = parameters.start_offset or Offset(0)
     if segments:
         start = max(start, segments[0].base_offset)
         loader.drop_before(segments, start)
-    end = loader.find_end(segments, known) if segments else start
+    end = loader.find_end(segments, parameters) if segments else start
     loader.complete_indexes(segments)
     if not segments or end < start:
         for segment in segments:
-            loader.remove(segment, f"the log begins at offset {start}")
+            loader.remove(segment, f"removed, because the log start offset is {start}")
         segments = [Segment.create(disk, directory, start, now)]
         end = start
-    snapshots = Snapshots(disk, directory, disk.list(directory))
+    snapshots = ProducerSnapshots(disk, directory, disk.list(directory))
     producers, offset = snapshots.load(start, end, now, limits)
     _replay(segments, producers, offset, now)
-    # Most partitions of a large directory rest; one that is used opens its file again.
+    # Most partitions of a large directory are idle. The first use reopens the file.
     segments[-1].close()
-    return Loaded(
+    return LoadedLog(
         segments=tuple(segments),
         start_offset=start,
         end_offset=end,
         recovery_point=end,
         producers=producers,
         snapshots=snapshots,
-        recovered=tuple(recovered),
+        repairs=tuple(repairs),
     )
 
 
 class _Loader:
-    def __init__(self, disk: Disk, directory: str, now: Millis, recovered: list[Recovered]) -> None:
+    def __init__(self, disk: Disk, directory: str, now: Millis, repairs: list[Repair]) -> None:
         self._disk = disk
         self._directory = directory
         self._now = now
-        self._recovered = recovered
+        self._repairs = repairs
         self._listed: Mapping[str, int] = {}
         self._scanned: list[Segment] = []
 
     def open_segments(self, index_interval_bytes: int) -> list[Segment]:
-        """Every log with its indexes; those without a log are removed."""
+        """Open every segment. Removes indexes without a log file."""
         self._listed = listed = self._disk.list(self._directory)
         for name in listed:
-            file = find_segment_file(name)
+            file = parse_segment_file(name)
             is_index = file is not None and file.kind in SEGMENT_SUFFIXES[1:]
             if file and is_index and segment_file(file.offset, LOG) not in listed:
                 self._disk.remove(f"{self._directory}/{name}")
         offsets = sorted(
-            file.offset for file in map(find_segment_file, listed) if file and file.kind == LOG
+            file.offset for file in map(parse_segment_file, listed) if file and file.kind == LOG
         )
         segments = [Segment(self._disk, self._directory, each, listed) for each in offsets]
         for segment in segments:
-            segment.index_every(index_interval_bytes)
+            segment.set_index_interval(index_interval_bytes)
         return segments
 
     def complete_indexes(self, segments: list[Segment]) -> None:
-        """Make those that are missing; where batches were just looked at, none is.
+        """Rebuild missing indexes of the segments that recovery has not scanned.
 
-        Not before the end is found: a segment that was never synced may be torn, though another
-        follows it.
+        Call `find_end` before: an unsynced segment may have an invalid tail even if it is not the
+        last one.
         """
         for segment in segments[:-1]:
             if segment not in self._scanned and not _has_indexes(segment, self._listed):
-                self._index_again(segment)
+                self._rebuild_indexes(segment)
 
     def drop_before(self, segments: list[Segment], start: Offset) -> None:
-        """What deletion or retention had meant to remove."""
+        """Remove segments before the log start offset that a crash has left."""
         while len(segments) > 1 and segments[1].base_offset <= start:
             remove_segment(self._disk, self._directory, segments.pop(0).base_offset)
 
     def remove(self, segment: Segment, reason: str) -> None:
         segment.close()
-        self._note(segment, 0, segment.size, reason)
+        self._add_repair(segment, 0, segment.size, reason)
         remove_segment(self._disk, self._directory, segment.base_offset)
 
-    def find_end(self, segments: list[Segment], known: Known) -> Offset:
-        """The offset after the last batch, once everything behind it is cut."""
-        if known.is_clean:
-            # Otherwise somebody has changed the files since; look at them as after a crash.
-            with contextlib.suppress(Damaged):
+    def find_end(self, segments: list[Segment], parameters: LoadParameters) -> Offset:
+        """The log end offset, after truncating what is invalid."""
+        if parameters.is_clean:
+            # If this fails, the files have changed since the shutdown: recover as after a crash.
+            with contextlib.suppress(CorruptFile):
                 end = self._read_tail(segments[-1])
-                if known.recovery_point in (None, end):
+                if parameters.recovery_point in (None, end):
                     return end
-        end = self._recover(segments, known.recovery_point)
-        if known.recovery_point is not None and end < known.recovery_point:
+        end = self._recover(segments, parameters.recovery_point)
+        if parameters.recovery_point is not None and end < parameters.recovery_point:
             segment = segments[-1]
-            reason = f"offsets up to {known.recovery_point} were synced and are missing"
-            self._note(segment, segment.size, 0, reason)
+            reason = f"synced records up to offset {parameters.recovery_point} are missing"
+            self._add_repair(segment, segment.size, 0, reason)
         return end
 
     def _read_tail(self, segment: Segment) -> Offset:
-        segment.grow(self._now)
+        segment.open_for_append(self._now)
         last = segment.offsets.find_last()
         if last is not None and not _points_at_batch(segment, *last):
-            raise Damaged(segment.path(), "open", "its index points elsewhere")
+            raise CorruptFile(segment.path(), "open", "the last index entry points at no batch")
         end = segment.base_offset
         for position, _, _, last_offset, timestamp in segment.walk(last[1] if last else 0):
-            segment.note(position, last_offset, timestamp)
+            segment.index_batch(position, last_offset, timestamp)
             end = Offset(last_offset + 1)
         return end
 
     def _recover(self, segments: list[Segment], recovery_point: Offset | None) -> Offset:
         bases = [segment.base_offset for segment in segments]
-        # Where the point lies between two segments, the indexes of the first may have been written
-        # after it was noted, when that one was sealed; they are looked at as well.
+        # If the recovery point is the base offset of a segment, the indexes of the segment before
+        # may have been written after the checkpoint, so that segment is scanned too.
         at = max(0, bisect_left(bases, recovery_point or 0) - 1)
         end = segments[at].base_offset
         scanned = self._scanned
@@ -191,7 +192,7 @@ class _Loader:
             end = scan.next_offset
             at += 1
             if scan.reason is not None:
-                self._note(segment, scan.position, segment.size - scan.position, scan.reason)
+                self._add_repair(segment, scan.position, segment.size - scan.position, scan.reason)
                 segment.truncate(scan.position)
                 break
             if end > (recovery_point or 0):
@@ -206,24 +207,31 @@ class _Loader:
         self._disk.sync_directory(self._directory)
         return end
 
-    def _index_again(self, segment: Segment) -> None:
-        segment.offsets.keep_first(0)
-        segment.times.keep_first(0)
-        segment.grow(self._now)
+    def _rebuild_indexes(self, segment: Segment) -> None:
+        segment.offsets.truncate_to(0)
+        segment.times.truncate_to(0)
+        segment.open_for_append(self._now)
         for position, _, _, last_offset, timestamp in segment.walk(0):
-            segment.note(position, last_offset, timestamp)
+            segment.index_batch(position, last_offset, timestamp)
         segment.seal()
         segment.close()
-        self._note(segment, 0, 0, "its indexes were missing and were made again")
+        self._add_repair(segment, 0, 0, "rebuilt the missing indexes")
 
-    def _note(self, segment: Segment, position: int, bytes_cut: int, reason: str) -> None:
-        self._recovered.append(
-            Recovered(path=segment.path(), position=position, bytes_cut=bytes_cut, reason=reason)
+    def _add_repair(
+        self, segment: Segment, position: int, bytes_truncated: int, reason: str
+    ) -> None:
+        self._repairs.append(
+            Repair(
+                path=segment.path(),
+                position=position,
+                bytes_truncated=bytes_truncated,
+                reason=reason,
+            )
         )
 
 
 class _Scan:
-    """A walk through one segment, up to its end or to the first batch that cannot be kept."""
+    """A scan of one segment up to its end or its first invalid batch."""
 
     def __init__(self, segment: Segment, recovery_point: Offset | None) -> None:
         self._segment = segment
@@ -234,8 +242,8 @@ class _Scan:
 
     def run(self, now: Millis) -> None:
         segment = self._segment
-        _keep_trusted(segment, self._recovery_point)
-        segment.grow(now)
+        _truncate_indexes(segment, self._recovery_point)
+        segment.open_for_append(now)
         last = segment.offsets.find_last()
         self.position = last[1] if last else 0
         for _, chunk, _ in segment.chunks(self.position):
@@ -245,12 +253,12 @@ class _Scan:
                 if header is None:
                     return
                 timestamp = header.max_timestamp if header.record_count else NO_TIMESTAMP
-                segment.note(self.position, header.last_offset, timestamp)
+                segment.index_batch(self.position, header.last_offset, timestamp)
                 self.next_offset = header.next_offset
                 at += header.size_in_bytes
                 self.position += header.size_in_bytes
         if self.position < segment.size:
-            self.reason = "a batch is cut short"
+            self.reason = "truncated batch"
 
     def _check(self, chunk: bytes, at: int) -> tuple[BatchHeader | None, str | None]:
         try:
@@ -261,22 +269,26 @@ class _Scan:
         except MalformedMessage as error:
             return None, f"{error.field}: {error.reason}"
         base, expected = header.base_offset, self.next_offset
-        # The checksum covers neither offset nor epoch. What was never compacted has no gaps.
+        # The checksum does not cover the offset and the leader epoch. Batches after the recovery
+        # point were never compacted, so they have no gaps.
         is_exact = is_new and self._recovery_point is not None
         if base < expected or (is_exact and base != expected):
-            return None, f"offset {base} where {expected} was expected"
+            return None, f"expected offset {expected}, found {base}"
         if is_exact and header.partition_leader_epoch != LEADER_EPOCH:
-            return None, f"leader epoch {header.partition_leader_epoch}, not {LEADER_EPOCH}"
+            return (
+                None,
+                f"expected leader epoch {LEADER_EPOCH}, found {header.partition_leader_epoch}",
+            )
         if header.last_offset - self._segment.base_offset > RELATIVE_OFFSET_MAX:
-            return None, f"offset {header.last_offset} is too far from the segment's first"
+            return None, f"offset {header.last_offset} is too far from the segment's base offset"
         return header, None
 
 
-def _keep_trusted(segment: Segment, recovery_point: Offset | None) -> None:
-    """Index entries for what was synced, provided they make sense.
+def _truncate_indexes(segment: Segment, recovery_point: Offset | None) -> None:
+    """Keep only the valid index entries of synced batches.
 
-    Neither index was synced, so one of them may lack what the other has. What comes after the last
-    time is looked at again.
+    The indexes were not synced, so one may lack entries that the other has. Batches after the last
+    time index entry are scanned again.
     """
     below = (recovery_point or 0) - segment.base_offset
     times = list(segment.times.entries()) if _is_ascending(segment.times) else []
@@ -285,8 +297,8 @@ def _keep_trusted(segment: Segment, recovery_point: Offset | None) -> None:
     offsets = [entry for entry in offsets if times and entry[0] <= times[-1][1]]
     if offsets and not _points_at_batch(segment, *offsets[-1]):
         offsets = []
-    segment.offsets.keep_first(len(offsets))
-    segment.times.keep_first(len(times) if offsets else 0)
+    segment.offsets.truncate_to(len(offsets))
+    segment.times.truncate_to(len(times) if offsets else 0)
 
 
 def _is_ascending(index: Index) -> bool:
@@ -298,9 +310,9 @@ def _is_ascending(index: Index) -> bool:
 
 def _points_at_batch(segment: Segment, relative: int, position: int) -> bool:
     try:
-        # Nothing stands there if the file ends just where the entry points.
+        # The file may end exactly where the entry points.
         found = next(segment.walk(position), None)
-    except Damaged:
+    except CorruptFile:
         return False
     return found is not None and found[3] == segment.base_offset + relative
 
@@ -314,15 +326,15 @@ def _has_indexes(segment: Segment, listed: Mapping[str, int]) -> bool:
 
 
 def _replay(
-    segments: list[Segment], producers: Producers, from_offset: Offset, now: Millis
+    segments: list[Segment], producers: ProducerStateManager, from_offset: Offset, now: Millis
 ) -> None:
-    """Shows the producers what was written after their snapshot. Who wrote it was heard of until
-    the node stopped, and may be about to ask again."""
+    """Update the producer state with the batches after the snapshot. `now` counts as their append
+    time, because their producers may have been active until the node stopped."""
     ends = [segment.base_offset for segment in segments[1:]] + [None]
     for segment, end in zip(segments, ends, strict=True):
         if end is not None and end <= from_offset:
             continue
-        segment.forget_aborted(from_offset)
+        segment.remove_aborted(from_offset)
         found = segment.find(from_offset)
         if found is not None:
             for _, chunk, _ in segment.chunks(found[0]):
@@ -333,18 +345,22 @@ def _replay(
 
 
 def _replay_chunk(
-    segment: Segment, producers: Producers, chunk: bytes, from_offset: Offset, now: Millis
+    segment: Segment,
+    producers: ProducerStateManager,
+    chunk: bytes,
+    from_offset: Offset,
+    now: Millis,
 ) -> None:
     position = 0
     while position < len(chunk):
-        base_offset, length, producer_id = _GLANCE.unpack_from(chunk, position)
+        base_offset, length, producer_id = _HEADER_FIELDS.unpack_from(chunk, position)
         if producer_id != NO_PRODUCER_ID and base_offset >= from_offset:
             try:
                 header = peek(chunk, position)
-                aborted = producers.note(chunk, position, header, header.base_offset, now)
+                aborted = producers.update(chunk, position, header, header.base_offset, now)
             except MalformedMessage:
-                # Rotten since it was synced. Readers will notice; the producers may begin anew.
+                # Corrupted after it was synced. Consumers detect it; producers start without state.
                 return
             if aborted is not None:
-                segment.note_aborted(aborted)
+                segment.add_aborted(aborted)
         position += LENGTH_END + length

@@ -1,7 +1,8 @@
-"""One file of batches and its indexes.
+"""One segment: a file of batches and its indexes.
 
-The last segment of a log grows: its indexes are in memory, and batches are added to it. All others
-are sealed: they are only read, replaced as a whole, or removed. Nothing here decodes a record.
+The active segment is the last one of a log: batches are appended to it and its indexes are in
+memory. All other segments are sealed: they are only read, replaced as a whole, or removed. No
+record is decoded here.
 """
 
 import contextlib
@@ -10,38 +11,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kohort.log.disk import Disk, File, read_file
-from kohort.log.errors import Damaged, StorageError
+from kohort.log.errors import CorruptFile, StorageError
+from kohort.log.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from kohort.log.index import (
     OFFSET_ENTRY,
     RELATIVE_OFFSET_MAX,
     TIME_ENTRY,
-    AbortedTransaction,
+    AbortedTxn,
     Index,
     decode_aborted,
     encode_aborted,
 )
 from kohort.log.limits import READ_BYTES
-from kohort.log.names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
-from kohort.log.settings import TopicSettings
+from kohort.log.topic_config import TopicSettings
 from kohort.types import Millis, Offset
 from kohort.wire.batch import NO_TIMESTAMP
 from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END
 from kohort.wire.varint import Buffer
 
-_GLANCE: Final = struct.Struct(">qi11xi8xq14xi")
-"""Of a batch's header: base offset, length, last offset delta, max timestamp, record count."""
+_HEADER_FIELDS: Final = struct.Struct(">qi11xi8xq14xi")
+"""Base offset, length, last offset delta, max timestamp and record count of a batch header."""
 
 _LENGTH: Final = struct.Struct(">i")
 
-_WALK_BYTES: Final = 4096 + HEADER_BYTES
-"""Two index entries lie about 4096 bytes apart, so one read usually finds the batch."""
+_HEADER_READ_BYTES: Final = 4096 + HEADER_BYTES
+"""Index entries are about 4096 bytes apart by default, so one read usually finds the batch."""
 
-Glance: TypeAlias = tuple[int, int, Offset, Offset, Millis]
-"""Position, size, base offset, last offset and max timestamp of a batch; no timestamp if
-compaction has left it empty, since no record can then be found by it."""
+BatchInfo: TypeAlias = tuple[int, int, Offset, Offset, Millis]
+"""Position, size, base offset, last offset and max timestamp of a batch. The timestamp is
+NO_TIMESTAMP if compaction has removed all records."""
 
 Chunk: TypeAlias = tuple[int, bytes, Offset]
-"""A position, the whole batches there, and the offset after the last of them."""
+"""A position, the whole batches at this position, and the offset after the last one."""
 
 
 class Segment:
@@ -54,9 +55,9 @@ class Segment:
         "_file",
         "_first_timestamp",
         "_has_aborted_file",
+        "_has_partial_write",
         "_interval",
         "_is_aborted_changed",
-        "_is_torn",
         "_latest",
         "_stage",
         "base_offset",
@@ -74,7 +75,7 @@ class Segment:
         *,
         stage: str = "",
     ) -> None:
-        """A sealed segment; sizes are those of its files, by their names."""
+        """A sealed segment. `sizes` has the size of each of its files by name."""
         self._disk = disk
         self._directory = directory
         self._stage = stage
@@ -83,7 +84,7 @@ class Segment:
         self.offsets = self._index(OFFSET_INDEX, OFFSET_ENTRY, sizes)
         self.times = self._index(TIME_INDEX, TIME_ENTRY, sizes)
         self._has_aborted_file = segment_file(base_offset, TRANSACTION_INDEX, stage) in sizes
-        self._aborted: list[AbortedTransaction] | None = None
+        self._aborted: list[AbortedTxn] | None = None
         self._is_aborted_changed = False
         self._file: File | None = None
         self._latest: tuple[Millis, Offset] | None = None
@@ -91,73 +92,75 @@ class Segment:
         self._created_ms = NO_TIMESTAMP
         self._entry_position = 0
         self._interval = 0
-        self._is_torn = False
+        self._has_partial_write = False
 
     @classmethod
     def create(
         cls, disk: Disk, directory: str, base_offset: Offset, now: Millis, *, stage: str = ""
     ) -> "Segment":
-        """An empty segment, ready to grow. A leftover of the same name is emptied."""
+        """An empty segment, open for append. Existing files of the same name are truncated."""
         names = [segment_file(base_offset, kind, stage) for kind in (LOG, OFFSET_INDEX, TIME_INDEX)]
         for name in reversed(names):
             disk.create(f"{directory}/{name}").close()
         segment = cls(disk, directory, base_offset, dict.fromkeys(names, 0), stage=stage)
-        segment.grow(now)
+        segment.open_for_append(now)
         return segment
 
     def path(self, kind: str = LOG) -> str:
         return f"{self._directory}/{segment_file(self.base_offset, kind, self._stage)}"
 
-    # Growing
+    # Append
 
-    def grow(self, now: Millis) -> None:
-        """From here on batches are added. Says nothing of what the log holds after its indexes."""
-        self.offsets.hold()
-        self.times.hold()
+    def open_for_append(self, now: Millis) -> None:
+        """Load the indexes for append. Batches after the last index entry are not read."""
+        self.offsets.load()
+        self.times.load()
         last = self.offsets.find_last()
         self._entry_position = last[1] if last else 0
         self._created_ms = now
         self._latest = None
 
     def append(self, data: Buffer, last_offset: Offset, max_timestamp: Millis) -> None:
-        """All of the data is in the file, or none of it and a StorageError says so."""
+        """Append one batch. After a StorageError none of it counts: a partial write is truncated
+        now, or before the next append."""
         self._write(data)
-        self.note(self.size, last_offset, max_timestamp)
+        self.index_batch(self.size, last_offset, max_timestamp)
         self.size += len(data)
 
     def append_all(self, batches: Sequence[tuple[bytes, Offset, Millis]]) -> None:
-        """As many batches, each with its last offset and its time, in one write: all or none."""
+        """Append batches, each with its last offset and max timestamp, with one write: all or
+        none."""
         self._write(b"".join([data for data, _, _ in batches]))
         for data, last_offset, max_timestamp in batches:
-            self.note(self.size, last_offset, max_timestamp)
+            self.index_batch(self.size, last_offset, max_timestamp)
             self.size += len(data)
 
     def _write(self, data: Buffer) -> None:
         file = self.file
-        if self._is_torn:
-            self._mend()
+        if self._has_partial_write:
+            self._truncate_partial_write()
         try:
             file.append(data)
         except StorageError:
-            self._is_torn = True
+            self._has_partial_write = True
             with contextlib.suppress(StorageError):
-                self._mend()
+                self._truncate_partial_write()
             raise
 
-    def note(self, position: int, last_offset: Offset, max_timestamp: Millis) -> None:
-        """Makes index entries for the batch at a position, where they are due."""
+    def index_batch(self, position: int, last_offset: Offset, max_timestamp: Millis) -> None:
+        """Add index entries for the batch at a position if they are due."""
         latest = self.latest
         if max_timestamp > latest[0]:
             self._latest = latest = (max_timestamp, last_offset)
         if position - self._entry_position > self._interval:
             self.offsets.append(last_offset - self.base_offset, position)
-            self._note_latest()
+            self._index_latest()
             self._entry_position = position
 
-    def index_every(self, interval_bytes: int) -> None:
+    def set_index_interval(self, interval_bytes: int) -> None:
         self._interval = interval_bytes
 
-    def must_roll(
+    def should_roll(
         self,
         settings: TopicSettings,
         size: int,
@@ -167,19 +170,19 @@ class Segment:
         *,
         batches: int = 1,
     ) -> bool:
-        """Whether a batch, or the last of some, belongs into the next segment."""
+        """Whether the log must roll before it appends a batch (or the last of several batches)."""
         if not self.size:
             return False
         return (
             self.size + size > settings.segment_bytes
-            or self._waited_ms(timestamp, now) > settings.segment_ms
+            or self._age_ms(timestamp, now) > settings.segment_ms
             or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
             or len(self.offsets) + batches > settings.segment_index_bytes // OFFSET_ENTRY.size
-            # One place is reserved for the entry that seals the segment.
+            # One entry is reserved for the one that is added when the segment is sealed.
             or len(self.times) + batches > settings.segment_index_bytes // TIME_ENTRY.size - 1
         )
 
-    def _waited_ms(self, timestamp: Millis, now: Millis) -> int:
+    def _age_ms(self, timestamp: Millis, now: Millis) -> int:
         first = self.first_timestamp
         return timestamp - first if first >= 0 else now - self._created_ms
 
@@ -189,48 +192,47 @@ class Segment:
         self._flush_aborted()
 
     def seal(self) -> None:
-        """Nothing will be added: the indexes go to the disk, with the latest time of all."""
-        self.note_all()
+        """End append: write the indexes, with an entry for the latest timestamp."""
+        self.index_latest_timestamp()
         self.flush_indexes()
-        self.let_go()
+        self.unload_indexes()
 
-    def let_go(self) -> None:
-        """Indexes out of memory, after they were flushed."""
-        self.offsets.let_go()
-        self.times.let_go()
+    def unload_indexes(self) -> None:
+        """Free the memory of the indexes. They must be flushed before."""
+        self.offsets.unload()
+        self.times.unload()
 
-    def note_all(self) -> None:
-        """The latest time gets an entry, as if the segment ended here."""
+    def index_latest_timestamp(self) -> None:
+        """Add a time index entry for the latest timestamp, as when the segment is sealed."""
         if self.latest[0] > NO_TIMESTAMP:
-            self._note_latest()
+            self._index_latest()
 
     def sync(self) -> None:
-        """Everything of a sealed segment."""
+        """Sync all files of a sealed segment."""
         self.file.sync()
         self.offsets.sync()
         self.times.sync()
 
     def truncate(self, size: int) -> None:
-        """Cut what recovery found to be worthless."""
         self.file.truncate(size)
         self.file.sync()
         self.size = size
 
-    def _note_latest(self) -> None:
+    def _index_latest(self) -> None:
         timestamp, offset = self.latest
         last = self.times.find_last()
         if last is None or timestamp > last[0]:
             self.times.append(timestamp, offset - self.base_offset)
 
-    def _mend(self) -> None:
+    def _truncate_partial_write(self) -> None:
         self.file.truncate(self.size)
-        self._is_torn = False
+        self._has_partial_write = False
 
-    # Times
+    # Timestamps
 
     @property
     def latest(self) -> tuple[Millis, Offset]:
-        """The latest timestamp, and the last offset of the first batch that has it."""
+        """The latest timestamp, and the last offset of the first batch with it."""
         if self._latest is None:
             last = self.times.find_last()
             if last is None:
@@ -245,14 +247,14 @@ class Segment:
 
     @property
     def first_timestamp(self) -> Millis:
-        """The latest one of the first batch; the age of a segment counts from there."""
+        """The max timestamp of the first batch. The age of a segment starts there."""
         if self._first_timestamp is None:
             if not self.size:
                 return NO_TIMESTAMP
             self._first_timestamp = next(self.walk(0))[4]
         return self._first_timestamp
 
-    # Reading
+    # Read
 
     @property
     def file(self) -> File:
@@ -265,39 +267,41 @@ class Segment:
             self._file.close()
             self._file = None
 
-    def find(self, offset: int) -> Glance | None:
-        """The batch that holds an offset, or where compaction has removed it, the next one."""
+    def find(self, offset: int) -> BatchInfo | None:
+        """The batch that contains an offset. If compaction has removed it: the next batch."""
         entry = self.offsets.find_at_most(offset - self.base_offset)
-        for glance in self.walk(entry[1] if entry else 0):
-            if glance[3] >= offset:
-                return glance
+        for info in self.walk(entry[1] if entry else 0):
+            if info[3] >= offset:
+                return info
         return None
 
-    def walk(self, position: int) -> Iterator[Glance]:
-        """The batches from a position on, by a few bytes of their headers."""
+    def walk(self, position: int) -> Iterator[BatchInfo]:
+        """The batches from a position on. Reads only their headers."""
         end = self.size
         start, data = position, b""
         while position < end:
             at = position - start
             if at + HEADER_BYTES > len(data):
                 start, at = position, 0
-                data = self.file.read(position, min(_WALK_BYTES, end - position))
+                data = self.file.read(position, min(_HEADER_READ_BYTES, end - position))
             if len(data) - at < HEADER_BYTES:
-                raise Damaged(self.path(), f"read at {position}", "a header is cut short")
-            base_offset, length, delta, timestamp, count = _GLANCE.unpack_from(data, at)
+                raise CorruptFile(
+                    self.path(), f"read at {position}", "the batch header is truncated"
+                )
+            base_offset, length, delta, timestamp, count = _HEADER_FIELDS.unpack_from(data, at)
             size = LENGTH_END + length
             if not HEADER_BYTES <= size <= end - position:
-                raise Damaged(self.path(), f"read at {position}", f"a batch of {size} bytes")
+                raise CorruptFile(self.path(), f"read at {position}", f"invalid batch size {size}")
             last_offset = Offset(base_offset + delta)
             yield position, size, base_offset, last_offset, timestamp if count else NO_TIMESTAMP
             position += size
 
     def chunks(self, position: int, size: int = READ_BYTES) -> Iterator[Chunk]:
-        """Runs of whole batches, each about a size, up to the first batch of which the length is
-        impossible: there the batches end before the file does."""
+        """Chunks of whole batches of about `size` bytes, up to the first invalid batch length or
+        the end of the file."""
         end = self.size
         while position < end:
-            # Asked for anew each time: between two chunks the file may have been closed.
+            # The file may have been closed since the last chunk; the property reopens it.
             file = self.file
             data = file.read(position, min(size, end - position))
             whole, last = _whole_batches(data)
@@ -308,23 +312,23 @@ class Segment:
                     whole, last = _whole_batches(data)
             if not whole:
                 return
-            base_offset, _, delta, _, _ = _GLANCE.unpack_from(data, last)
+            base_offset, _, delta, _, _ = _HEADER_FIELDS.unpack_from(data, last)
             yield position, data[:whole], Offset(base_offset + delta + 1)
             position += whole
 
-    def find_next_offset(self) -> Offset:
+    def read_next_offset(self) -> Offset:
         """The offset after the last batch."""
         last = self.offsets.find_last()
         next_offset = self.base_offset
-        for glance in self.walk(last[1] if last else 0):
-            next_offset = Offset(glance[3] + 1)
+        for info in self.walk(last[1] if last else 0):
+            next_offset = Offset(info[3] + 1)
         return next_offset
 
     # Aborted transactions
 
     @property
-    def aborted(self) -> list[AbortedTransaction]:
-        """Those whose markers are in this segment."""
+    def aborted(self) -> list[AbortedTxn]:
+        """The aborted transactions whose abort marker is in this segment."""
         if self._aborted is None:
             self._aborted = []
             if self._has_aborted_file:
@@ -332,12 +336,12 @@ class Segment:
                 self._aborted = decode_aborted(read_file(self._disk, path))
         return self._aborted
 
-    def note_aborted(self, transaction: AbortedTransaction) -> None:
+    def add_aborted(self, transaction: AbortedTxn) -> None:
         self.aborted.append(transaction)
         self._is_aborted_changed = True
 
-    def forget_aborted(self, from_offset: Offset) -> None:
-        """Those that end at an offset or later: they are about to be found again."""
+    def remove_aborted(self, from_offset: Offset) -> None:
+        """Remove those that end at an offset or later, before a replay adds them again."""
         kept = [each for each in self.aborted if each.last_offset < from_offset]
         if len(kept) != len(self.aborted):
             self._aborted = kept
@@ -345,7 +349,7 @@ class Segment:
 
     def _flush_aborted(self) -> None:
         if self._is_aborted_changed:
-            # In one step, since only a walk through the log could make it again.
+            # Atomically, because only a scan of the whole log could rebuild it.
             self._disk.write_atomically(self.path(TRANSACTION_INDEX), encode_aborted(self.aborted))
             self._is_aborted_changed = False
 
@@ -355,7 +359,8 @@ class Segment:
 
 
 def _whole_batches(data: bytes) -> tuple[int, int]:
-    """How many bytes are whole batches, if lengths can be believed, and where the last begins."""
+    """The number of bytes in whole batches according to the batch lengths, and the position of the
+    last one."""
     position, last, end = 0, 0, len(data)
     while end - position >= HEADER_BYTES:
         size: int = LENGTH_END + _LENGTH.unpack_from(data, position + 8)[0]

@@ -1,62 +1,70 @@
-"""Everything a request can ask of, in one place and without waiting.
+"""The broker: the topics, groups, fetch purgatory, events and metrics that handlers use.
 
-The broker is synchronous: it is told the time, answers what it can, remembers what must wait, and
-says when it next wants to be woken. Sockets and threads are somebody else's.
+It is synchronous. Time is an argument; sockets and threads belong to `server`.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID, uuid4
 
-from kohort.coordinator.commands import DeletedTopic, ForgetTopics, Shutdown
-from kohort.coordinator.machine import Coordinator, Phase
-from kohort.coordinator.notes import Note
-from kohort.coordinator.recordcodec import Skipped
+from kohort.coordinator.commands import (
+    Command,
+    DeletedTopic,
+    Shutdown,
+    Ticket,
+    TimerFired,
+    TopicsChanged,
+)
+from kohort.coordinator.coordinator import Coordinator, CoordinatorState
+from kohort.coordinator.events import GroupEvent
+from kohort.coordinator.outcome import TimerKey
+from kohort.coordinator.record_codec import Skipped
+from kohort.coordinator.records import Record
+from kohort.coordinator.replies import HeartbeatAccepted, Reply, RequestRefused
 from kohort.log.partition import PartitionLog
-from kohort.log.unsynced import Unsynced
-from kohort.node import journal
-from kohort.node.config import Settings
-from kohort.node.events import EventsTopic
-from kohort.node.fetches import Fetches
-from kohort.node.history import History
-from kohort.node.metrics import Figures
-from kohort.node.offsets_topic import OffsetsTopic
+from kohort.log.sync_queue import PendingSync
+from kohort.node import log_events
+from kohort.node.config import BrokerConfig
+from kohort.node.events_topic import EventWriter
+from kohort.node.fetch_purgatory import FetchPurgatory
+from kohort.node.group_loader import GroupLoader
+from kohort.node.group_record_writer import GroupRecordWriter
+from kohort.node.metrics import Metrics
 from kohort.node.producer_ids import ProducerIds
-from kohort.node.runtime import CallSoon, Runtime
+from kohort.node.request import HeldResponse, Parked, Request, Respond
+from kohort.node.runtime import RecordWriter, Runtime
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import BrokerId, Millis, Topic, Uuid, value
 
 _LOAD_CHUNK: Final = 64 * 1024
 _LOAD_RECORDS: Final = 5_000
-"""How much of the groups' history is read in one turn, and how many records are applied that have
-waited for its end; protects others from waiting for more."""
+"""Bytes of `__consumer_offsets` read per event-loop iteration, and records of `GroupLoader.finish`
+applied per iteration. They bound how long other requests wait during loading."""
+
+GroupRuntime: TypeAlias = Runtime[Command, Record, Reply, GroupEvent, TimerKey]
 
 
 @value
 class Address:
-    """Where clients find this node."""
+    """A host and port, for example the one that clients connect to."""
 
     host: str
     port: int
 
 
 class Broker:
+    """Owns the parts and what handlers share. `loop` decides in which order they run."""
+
     def __init__(
         self,
-        settings: Settings,
+        settings: BrokerConfig,
         topics: Topics,
         syncer: Syncer | None,
         *,
         fresh_uuid: Callable[[], UUID] = uuid4,
-        call_soon: CallSoon | None = None,
-        call_afterwards: CallSoon | None = None,
     ) -> None:
-        """With `call_soon`, what happens in one turn of the loop is kept and noted together.
-
-        `call_afterwards` has what is noted written once all that was answered is on its way.
-        """
         self.settings = settings
         self.fresh_uuid = fresh_uuid
         self.topics = topics
@@ -65,93 +73,121 @@ class Broker:
         self.cluster_id = topics.catalog.cluster_id
         self.address = Address(host="", port=0)
         self.producer_ids = ProducerIds(topics.catalog)
-        self.fetches = Fetches(topics)
-        coordinator = Coordinator(settings.limits())
-        self.figures = Figures(settings["kohort.metrics.groups.max"], coordinator.groups)
-        self._events = EventsTopic(
-            topics,
-            settings,
-            self.fetches.appended,
-            self.figures.lose,
-            call_afterwards or call_soon,
-        )
-        keeper = OffsetsTopic(
-            topics.offsets_partitions, syncer, self.fetches.appended, self.figures.kept
-        )
-        self.groups = Runtime(coordinator, keeper, self._notice, call_soon)
+        self.purgatory = FetchPurgatory(topics)
+        self.coordinator = Coordinator(settings.group_config())
+        self.metrics = Metrics(settings["kohort.metrics.groups.max"], self.coordinator.groups)
+        self.events = EventWriter(topics, settings, self.purgatory)
+        writer = GroupRecordWriter(topics.offsets_partitions, self.purgatory)
+        self.groups = group_runtime(self.coordinator, writer, syncer)
         self.skipped_records = 0
         self._deleted_while_loading: list[DeletedTopic] = []
 
-    # Starting: topics are served while groups still load
+    # Loading. Topics are already served meanwhile.
 
     def load_groups(self, now: Callable[[], Millis]) -> Iterator[None]:
-        """Rebuild the coordinator a chunk at a time, so that other requests get their turn."""
-        self.groups.coordinator.start()
+        """Rebuild the coordinator chunk by chunk, so that other requests are handled in between."""
+        self.coordinator.start()
         for index, partition in enumerate(self.topics.offsets_partitions(now())):
             began = now()
             yield from self._load_groups_of(partition)
-            self.figures.load_seconds[index] = (now() - began) / 1000
+            self.metrics.load_seconds[index] = (now() - began) / 1000
+        self._report_unknown_records()
         self.groups.resume(now())
         if self._deleted_while_loading:
-            forget = ForgetTopics(topics=tuple(self._deleted_while_loading))
-            self.groups.submit(forget, now())
+            change = TopicsChanged(deleted=tuple(self._deleted_while_loading))
+            self.groups.submit(change, now())
 
     def _load_groups_of(self, partition: PartitionLog) -> Iterator[None]:
-        history = History()
-        coordinator = self.groups.coordinator
+        loader = GroupLoader()
+        coordinator = self.coordinator
         for chunk in partition.batches(partition.start_offset, _LOAD_CHUNK):
-            for record in history.read(chunk):
+            for record in loader.read(chunk):
                 if isinstance(record, Skipped):
                     self.skipped_records += 1
-                    journal.say("record-skipped", reason=record.reason)
+                    log_events.info("record-skipped", reason=record.reason)
                 else:
                     coordinator.apply(record)
             yield
-        rest = history.finish()
+        rest = loader.finish()
         while records := list(islice(rest, _LOAD_RECORDS)):
             coordinator.apply_all(records)
             yield
 
-    def _notice(self, notes: list[Note]) -> None:
-        self.figures.notice(notes)
-        self._events.note(notes)
+    def _report_unknown_records(self) -> None:
+        unknown = self.coordinator.unknown_records.values()
+        if unknown:
+            kinds = sorted({record.kind for record in unknown})
+            names = ",".join(str(kind) for kind in kinds)
+            log_events.info("unknown-records", count=len(unknown), kinds=names)
 
-    def take_unsynced(self) -> tuple[Unsynced, ...]:
-        """What a sync is to make safe: all that was written, and what was noted along with it."""
-        self._events.write_noted()
-        return self.topics.catalog.take_unsynced()
+    # The stages of an iteration
+
+    def write_events(self) -> None:
+        """Update the metrics, and append the events of this iteration."""
+        groups = self.groups
+        if groups.appended:
+            self.metrics.count_appended(groups.appended)
+            groups.appended.clear()
+        if groups.events:
+            events, groups.events = groups.events, []
+            self.metrics.count_events(events)
+            self.events.write(events)
+
+    def take_pending_syncs(self) -> tuple[PendingSync, ...]:
+        return self.topics.catalog.take_pending_syncs()
 
     def shut_down(self, now: Millis) -> None:
         self.groups.submit(Shutdown(), now)
-        self._events.write_noted()
-        self.fetches.answer_all()
+        self.purgatory.make_all_ready()
 
-    # Waking
+    # Timers
 
     def next_deadline(self) -> Millis | None:
-        group, fetch = self.groups.next_deadline(), self.fetches.next_deadline()
+        group, fetch = self.groups.timers.earliest, self.purgatory.timers.earliest
         if group is None or fetch is None:
             return fetch if group is None else group
         return min(group, fetch)
 
-    def fire_due(self, now: Millis) -> None:
-        self.groups.fire_due(now)
-        self.fetches.fire_due(now)
+    def take_due(self, now: Millis) -> list[Command]:
+        """Return the commands of due group timers, and mark expired fetches as ready."""
+        self.purgatory.fire_due(now)
+        return self.groups.take_due(now)
 
     # What handlers share
 
-    def when_durable(self, then: Callable[[], None]) -> None:
-        """Run `then` once all that was written so far is synced; at once where nobody syncs."""
+    def park(self, request: Request, respond: Respond[Reply]) -> Ticket:
+        """Park a request and return its ticket. The reply to the ticket becomes the response."""
+        return self.groups.open(Parked(request, respond))
+
+    def answer_after_sync(self, request: Request, response: object) -> None:
+        """Answer when everything written so far is synced; without fsync, at once."""
         if self.syncer is None:
-            then()
+            request.answer(response)
         else:
-            self.syncer.after(then)
+            self.syncer.hold(HeldResponse(request, response))
 
     def delete_topic(self, name: Topic, topic_id: Uuid, now: Millis) -> None:
         self.topics.delete(name)
-        self.fetches.topic_changed(name)
+        self.purgatory.topic_changed(name)
         deleted = DeletedTopic(topic=name, topic_id=topic_id)
-        if self.groups.coordinator.phase is Phase.ACTIVE:
-            self.groups.submit(ForgetTopics(topics=(deleted,)), now)
+        if self.coordinator.phase is CoordinatorState.ACTIVE:
+            self.groups.submit(TopicsChanged(deleted=(deleted,)), now)
         else:
             self._deleted_while_loading.append(deleted)
+
+
+def group_runtime(
+    coordinator: Coordinator, writer: RecordWriter[Record], syncer: Syncer | None = None
+) -> GroupRuntime:
+    """The runtime of the group coordinator."""
+    return Runtime(
+        coordinator,
+        writer,
+        syncer,
+        timer_fired=_timer_fired,
+        unsynced_replies=(HeartbeatAccepted, RequestRefused),
+    )
+
+
+def _timer_fired(key: TimerKey) -> Command:
+    return TimerFired(key=key)

@@ -1,222 +1,189 @@
-"""The node's settings: Kafka's own names, each with its default, its meaning and its reader.
+"""The broker's settings: Kafka's names where Kafka has the setting, with defaults and meanings.
 
-SETTINGS is the whole truth: `kohort serve --help`, the docs and DescribeConfigs are made from it.
+SETTINGS is the source of `kohort serve --settings`, docs/reference/settings.md and DescribeConfigs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from kohort.coordinator.limits import Limits
-from kohort.types import Millis, value
+from kohort.coordinator.config import GroupConfig
+from kohort.settings.option import Option, choice, flag, get_option, number
+from kohort.settings.readers import BadValue, read_address, read_pairs
+from kohort.types import Millis
 
 _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
 
 
-class BadSetting(Exception):
-    """A setting that does not exist or cannot have this value; says what would do instead."""
-
-
 class Durability(StrEnum):
-    """When a write counts as kept."""
+    """When a write counts as durable."""
 
     FSYNC = "fsync"
     OS = "os"
 
 
-@value
-class Setting:
-    name: str
-    default: Any
-    read: Callable[[str], Any]
-    kind: str
-    meaning: str
-
-
-def _whole(text: str, *, least: int = 0) -> int:
-    number = int(text)
-    if number < least:
-        raise ValueError(f"less than {least}")
-    return number
-
-
-def _number(name: str, default: int, meaning: str, *, least: int = 0) -> Setting:
-    return Setting(
-        name=name,
-        default=default,
-        read=lambda text: _whole(text, least=least),
-        kind="number",
-        meaning=meaning,
-    )
-
-
-def _flag(name: str, meaning: str, *, default: bool) -> Setting:
-    return Setting(
-        name=name, default=default, read=_read_flag, kind="true or false", meaning=meaning
-    )
-
-
-def _read_flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("neither true nor false")
-    return text.lower() == "true"
-
-
-def _read_address(text: str) -> str:
-    host, _, port = text.rpartition("//")[2].rpartition(":")
-    if text and not (host and port.isdecimal() and int(port) <= 65535):
-        raise ValueError("no address")
+def _read_listener(text: str) -> str:
+    if text:
+        read_address(text, port_min=0)
     return text
 
 
-def _choice(name: str, default: str, choices: tuple[str, ...], meaning: str) -> Setting:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"none of {', '.join(choices)}")
-        return text
+_GROUP_DEFAULTS: Final = GroupConfig()
 
-    return Setting(
-        name=name, default=default, read=read, kind=" or ".join(choices), meaning=meaning
-    )
-
-
-_LIMITS: Final = Limits()
-
-SETTINGS: Final = {
+SETTINGS: Final[Mapping[str, Option]] = {
     setting.name: setting
     for setting in (
-        _number("node.id", 1, "The node's number, which clients see in metadata."),
-        Setting(
+        number("node.id", 1, "The broker id."),
+        Option(
             name="advertised.listeners",
             default="",
-            read=_read_address,
+            read=_read_listener,
             kind="HOST:PORT",
-            meaning="HOST:PORT that clients are told; empty: as listened.",
+            meaning="The HOST:PORT for clients; empty: the address the broker listens on.",
         ),
-        _choice(
+        choice(
             "kohort.durability",
             Durability.FSYNC,
             tuple(Durability),
-            "fsync: acks=all and group records are answered only once synced, many sharing one; "
-            "os: once in the page cache, as Kafka's default.",
+            "fsync: acks=all produces and group records are acknowledged after an fsync, which is "
+            "shared by many requests; os: once in the page cache, as in Kafka by default.",
         ),
-        _flag(
+        flag(
             "auto.create.topics.enable",
-            "Whether asking for a topic that does not exist makes it.",
+            "Whether a metadata request creates a topic that does not exist.",
             default=True,
         ),
-        _flag("delete.topic.enable", "Whether topics can be deleted.", default=True),
-        _number(
-            "num.partitions", 1, "Partitions of a topic made without saying how many.", least=1
-        ),
-        _number(
+        flag("delete.topic.enable", "Whether topics can be deleted.", default=True),
+        number("num.partitions", 1, "The default number of partitions of a new topic.", minimum=1),
+        number(
             "socket.request.max.bytes",
             104_857_600,
-            "The largest request; a larger one closes its connection.",
-            least=1024,
+            "The largest request. The broker closes the connection of a larger one.",
+            minimum=1024,
         ),
-        _number("max.connections", 2**31 - 1, "Connections at one time; further ones are closed."),
-        _number(
-            "connections.max.idle.ms", 10 * _MINUTE, "An idle connection is closed after this long."
+        number(
+            "max.connections",
+            2**31 - 1,
+            "The maximum number of connections; the broker closes further ones.",
         ),
-        _number(
+        number(
+            "connections.max.idle.ms",
+            10 * _MINUTE,
+            "The broker closes a connection that was idle for this long.",
+        ),
+        number(
             "kohort.connection.inflight.max",
             256,
-            "Requests of one connection being answered; reading from it waits at this many.",
-            least=1,
+            "In-flight requests per connection. At this many the broker stops reading from it.",
+            minimum=1,
         ),
-        _number(
+        number(
             "group.min.session.timeout.ms",
-            _LIMITS.group_min_session_timeout_ms,
-            "The shortest session a member may ask for.",
+            _GROUP_DEFAULTS.group_min_session_timeout_ms,
+            "The shortest session timeout of a member.",
         ),
-        _number(
+        number(
             "group.max.session.timeout.ms",
-            _LIMITS.group_max_session_timeout_ms,
-            "The longest session a member may ask for.",
+            _GROUP_DEFAULTS.group_max_session_timeout_ms,
+            "The longest session timeout of a member.",
         ),
-        _number(
+        number(
             "group.initial.rebalance.delay.ms",
-            _LIMITS.group_initial_rebalance_delay_ms,
+            _GROUP_DEFAULTS.group_initial_rebalance_delay_ms,
             "How long an empty group waits for more members before its first rebalance.",
         ),
-        _number("group.max.size", _LIMITS.group_max_size, "Members of one group.", least=1),
-        _number(
+        number(
+            "group.max.size",
+            _GROUP_DEFAULTS.group_max_size,
+            "The maximum number of members of a group.",
+            minimum=1,
+        ),
+        number(
             "offset.metadata.max.bytes",
-            _LIMITS.offset_metadata_max_bytes,
-            "The longest metadata of a committed offset.",
+            _GROUP_DEFAULTS.offset_metadata_max_bytes,
+            "The maximum size of the metadata of a committed offset.",
         ),
-        _number(
+        number(
             "offsets.retention.minutes",
-            _LIMITS.offsets_retention_ms // _MINUTE,
-            "How long offsets outlive their group's last member, or a simple group's last commit.",
-            least=1,
+            _GROUP_DEFAULTS.offsets_retention_ms // _MINUTE,
+            "How long offsets are retained after the group became empty or, for a group without "
+            "members, after its last commit.",
+            minimum=1,
         ),
-        _number(
+        number(
             "offsets.retention.check.interval.ms",
-            _LIMITS.offsets_retention_check_interval_ms,
-            "How often expired offsets are looked for.",
-            least=1,
+            _GROUP_DEFAULTS.offsets_retention_check_interval_ms,
+            "How often the broker removes expired offsets.",
+            minimum=1,
         ),
-        _number(
+        number(
             "offsets.topic.num.partitions",
             1,
-            "Partitions of __consumer_offsets, once made. Kafka has 50 to spread over brokers; one "
-            "machine syncs one file faster than fifty.",
-            least=1,
+            "Partitions of __consumer_offsets, fixed when it is created. Kafka's default is 50, to "
+            "spread groups over brokers; one broker syncs one file faster than fifty.",
+            minimum=1,
         ),
-        _number(
+        number(
             "offsets.topic.segment.bytes",
             104_857_600,
-            "Segment size of __consumer_offsets.",
-            least=1_048_576,
+            "The segment size of __consumer_offsets.",
+            minimum=1_048_576,
         ),
-        _number("message.max.bytes", 1_048_588, "The largest record batch."),
-        _number(
+        number("message.max.bytes", 1_048_588, "The largest record batch."),
+        number(
             "log.segment.bytes",
             1_073_741_824,
-            "When a segment is closed, by size.",
-            least=1_048_576,
+            "The size at which a segment is rolled.",
+            minimum=1_048_576,
         ),
-        _number("log.roll.ms", 7 * _DAY, "When a segment is closed, by age.", least=1),
-        _number("log.retention.ms", 7 * _DAY, "How long records are kept; -1 for ever.", least=-1),
-        _number("log.retention.bytes", -1, "How much of a partition is kept; -1 all.", least=-1),
-        _choice(
+        number("log.roll.ms", 7 * _DAY, "The age at which a segment is rolled.", minimum=1),
+        number(
+            "log.retention.ms", 7 * _DAY, "How long records are retained; -1: forever.", minimum=-1
+        ),
+        number(
+            "log.retention.bytes",
+            -1,
+            "How many bytes of a partition are retained; -1: all.",
+            minimum=-1,
+        ),
+        choice(
             "log.cleanup.policy",
             "delete",
             ("delete", "compact", "compact,delete", "delete,compact"),
-            "What becomes of old records: deleted, compacted by key, or both.",
+            "How old records are removed: by retention (delete), by key (compact), or both.",
         ),
-        _choice(
+        choice(
             "log.message.timestamp.type",
             "CreateTime",
             ("CreateTime", "LogAppendTime"),
-            "Whose clock a record's time is from.",
+            "Whether a record has the timestamp of its producer or of its append.",
         ),
-        _number(
+        number(
             "log.retention.check.interval.ms",
             5 * _MINUTE,
-            "How often retention and compaction look for work.",
-            least=1,
+            "How often the broker checks for retention and compaction.",
+            minimum=1,
         ),
-        _number("producer.id.expiration.ms", _DAY, "How long a silent producer is remembered."),
-        _flag(
+        number(
+            "producer.id.expiration.ms", _DAY, "How long the state of an inactive producer is kept."
+        ),
+        flag(
             "kohort.events.enable",
-            "Whether the story of every rebalance is written to __kohort_events.",
+            "Whether rebalances and other group events are written to __kohort_events.",
             default=True,
         ),
-        _number("kohort.events.retention.ms", 30 * _DAY, "How long those stories are kept."),
-        _number(
+        number("kohort.events.retention.ms", 30 * _DAY, "How long events are retained."),
+        number(
             "kohort.metrics.groups.max",
             1_000,
-            "Groups with figures of their own at /metrics; all further ones are told as one.",
+            "Groups with their own labels in /metrics; further ones share the label (other).",
         ),
-        _number(
+        number(
             "kohort.metrics.partitions.max",
             1_000,
-            "Partitions with figures of their own at /metrics; all further ones are told as one.",
+            "Partitions with their own labels in /metrics; further ones share the label (other).",
         ),
     )
 }
@@ -231,19 +198,22 @@ TOPIC_DEFAULTS: Final = {
     "segment.bytes": "log.segment.bytes",
     "segment.ms": "log.roll.ms",
 }
-"""Topic settings, each with the node's setting that holds where a topic has none of its own."""
+"""Topic settings, each with the broker setting that is its default."""
 
 
-def text_of(given: object) -> str:
-    """A value as it would be written in a file or told to a client."""
+def format_value(given: object) -> str:
+    """Format a value as in a settings file or in a response."""
     return str(given).lower() if isinstance(given, bool) else str(given)
 
 
-class Settings:
-    """The settings in force. Asked by their Kafka name; what was not given has its default."""
+class BrokerConfig:
+    """The effective settings by name: the given values, else the defaults."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self.given = {name: _read(name, text) for name, text in (given or {}).items()}
+        self.given = {
+            name: get_option(SETTINGS, name, "setting").parse(text)
+            for name, text in (given or {}).items()
+        }
 
     def __getitem__(self, name: str) -> Any:
         if name in self.given:
@@ -255,11 +225,11 @@ class Settings:
         return bool(self["kohort.durability"] == Durability.FSYNC)
 
     def topic_defaults(self) -> dict[str, str]:
-        """What holds for topics that do not say otherwise, by the names of topic settings."""
-        return {name: text_of(self[own]) for name, own in TOPIC_DEFAULTS.items()}
+        """The defaults of topic settings, by the names of topic settings."""
+        return {name: format_value(self[own]) for name, own in TOPIC_DEFAULTS.items()}
 
-    def limits(self) -> Limits:
-        return Limits(
+    def group_config(self) -> GroupConfig:
+        return GroupConfig(
             group_min_session_timeout_ms=self["group.min.session.timeout.ms"],
             group_max_session_timeout_ms=self["group.max.session.timeout.ms"],
             group_initial_rebalance_delay_ms=self["group.initial.rebalance.delay.ms"],
@@ -271,22 +241,17 @@ class Settings:
 
 
 def split_address(option: str, text: str) -> tuple[str, int]:
-    """Host and port, as an option gives them."""
-    host, separator, port = text.rpartition(":")
-    if not separator or not host or not port.isdecimal() or int(port) > 65535:
-        raise BadSetting(f"{option} {text}: it takes HOST:PORT, such as 127.0.0.1:9092")
-    return host.strip("[]"), int(port)
+    """Parse the HOST:PORT of a command line option."""
+    try:
+        return read_address(text, port_min=0)
+    except ValueError:
+        raise BadValue(f"{option} {text}: expected HOST:PORT, for example 127.0.0.1:9092") from None
 
 
-def read_settings(file: Path | None, pairs: tuple[str, ...]) -> Settings:
-    """From a TOML file and name=value pairs; the pairs win."""
+def read_settings(file: Path | None, pairs: tuple[str, ...]) -> BrokerConfig:
+    """Read settings from a TOML file and name=value pairs; pairs override the file."""
     given = {} if file is None else _read_file(file)
-    for pair in pairs:
-        name, separator, text = pair.partition("=")
-        if not separator:
-            raise BadSetting(f"{pair!r} is not of the form name=value")
-        given[name.strip()] = text.strip()
-    return Settings(given)
+    return BrokerConfig({**given, **read_pairs(pairs, "--set", may_repeat=True)})
 
 
 def _read_file(file: Path) -> dict[str, str]:
@@ -295,32 +260,18 @@ def _read_file(file: Path) -> dict[str, str]:
     try:
         content = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise BadSetting(f"{file} cannot be read: {error.strerror}") from error
+        raise BadValue(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSetting(f"{file} is not TOML: {error}") from error
+        raise BadValue(f"{file} is not valid TOML: {error}") from error
     return _flatten(content)
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Dotted names may be quoted keys or nested tables: both mean the same setting."""
+    """A dotted name may be a quoted key or nested tables."""
     flat: dict[str, str] = {}
     for key, entry in table.items():
         if isinstance(entry, dict):
             flat |= _flatten(entry, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = text_of(entry)
+            flat[prefix + key] = format_value(entry)
     return flat
-
-
-def _read(name: str, text: str) -> Any:
-    setting = SETTINGS.get(name)
-    if setting is None:
-        from difflib import get_close_matches  # noqa: PLC0415  # only who errs needs it
-
-        near = get_close_matches(name, SETTINGS, 1, 0.5)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise BadSetting(f"there is no setting {name}{hint}")
-    try:
-        return setting.read(text)
-    except ValueError as error:
-        raise BadSetting(f"{name}={text}: {error}; it takes a {setting.kind}") from None

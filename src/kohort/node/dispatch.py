@@ -1,7 +1,6 @@
-"""Which APIs are served here, in which versions, and by which file.
+"""The served APIs: their versions, and the modules of their handlers.
 
-A handler is imported when its key is first asked for: a node that only serves groups never loads
-the rest, and starting takes no longer for having many.
+A handler is imported at the first request for its API key, which keeps the start fast.
 """
 
 from collections.abc import Callable
@@ -9,13 +8,14 @@ from importlib import import_module
 from typing import Final
 
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import PARKED, AfterSync, Request
 from kohort.types import ErrorCode, Millis
 from kohort.wire.envelope import decode_request_header, encode_response, peek_request
 from kohort.wire.errors import UnsupportedVersion
 from kohort.wire.header import API_VERSIONS_KEY
 
-Handler = Callable[[Broker, Request, Millis], None]
+Handler = Callable[[Broker, Request, Millis], object]
+"""Returns a response message, or one of the other results in `request`."""
 
 _FILES: Final = {
     "k00_produce": (3, 13),
@@ -35,7 +35,7 @@ _FILES: Final = {
     "k19_create_topics": (2, 7),
     "k20_delete_topics": (1, 6),
     "k21_delete_records": (0, 2),
-    # Version 6 is not final: Kafka offers it to nobody who has not asked for unstable ones.
+    # Version 6 is not final: Kafka serves it only with unstable.api.versions.enable.
     "k22_init_producer_id": (0, 5),
     "k23_offset_for_leader_epoch": (2, 4),
     "k32_describe_configs": (1, 4),
@@ -49,7 +49,7 @@ _FILES: Final = {
 }
 
 SERVED: Final = {int(file[1:3]): range(first, last + 1) for file, (first, last) in _FILES.items()}
-"""The versions served, by API key. Written out, so that no message need be loaded to tell them."""
+"""The served versions by API key. Written out, so that no message class must be imported."""
 
 _FILE_BY_KEY: Final = {int(file[1:3]): file for file in _FILES}
 
@@ -57,21 +57,27 @@ _handlers: dict[int, Handler] = {}
 
 
 def handle(broker: Broker, request: Request, now: Millis) -> None:
-    """Answer a request, now or later; UnsupportedVersion where nobody here can."""
+    """Answer a request, or park it; raises UnsupportedVersion if its API is not served."""
     handler = _handlers.get(request.header.request_api_key)
     if handler is None:
         handler = _load(request)
-    handler(broker, request, now)
+    answer = handler(broker, request, now)
+    if answer is PARKED:
+        return
+    if isinstance(answer, AfterSync):
+        broker.answer_after_sync(request, answer.response)
+    else:
+        request.answer(answer)
 
 
 def answer_unsupported(frame: bytes) -> bytes | None:
-    """The answer to a request whose version is not spoken here; None where there is none.
+    """The response to a request of an unsupported version, or None if there is none.
 
-    Only ApiVersions has one, in version 0, which every client can read (KIP-511).
+    Only ApiVersions has one: in version 0, which every client can read (KIP-511).
     """
     if peek_request(frame)[0] != API_VERSIONS_KEY:
         return None
-    from kohort.wire.api.k18_api_versions import (  # noqa: PLC0415 - as the handlers are
+    from kohort.wire.api.k18_api_versions import (  # noqa: PLC0415  # imported late, like handlers
         ApiVersion,
         ApiVersionsResponse,
     )

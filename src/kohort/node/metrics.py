@@ -1,7 +1,7 @@
-"""What the node counts about itself: plain numbers, so that counting costs next to nothing.
+"""Counters and histograms of the node: plain numbers, because counting must be cheap.
 
-Everything here is written and read on the node's own loop. What is there to be seen anyway, such
-as groups, logs and parked requests, is not counted but looked at when somebody asks: metrics_page.
+They are written and read on the event loop, so they need no locks. State that can be read directly
+(groups, logs, parked requests) has no counter: `metrics_table` reads it on each scrape.
 """
 
 from bisect import bisect_left
@@ -9,20 +9,20 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Final, TypeVar, assert_never
 
-from kohort.coordinator.notes import (
+from kohort.coordinator.events import (
+    AppendFailed,
     CommitRefused,
-    Ending,
     GroupDeleted,
+    GroupEvent,
     InstanceReplaced,
+    JoinPhaseExtended,
     MemberGone,
     MemberIdIssued,
     MemberJoined,
-    NobodyRejoined,
-    Note,
-    NotKept,
     OffsetsExpired,
     PendingExpired,
     RebalanceEnded,
+    RebalanceResult,
     RebalanceStarted,
     StateChanged,
     Trigger,
@@ -35,19 +35,19 @@ from kohort.wire.api import KEYS
 K = TypeVar("K")
 
 OTHER: Final = "(other)"
-"""Stands for every group, and every topic, beyond those that are told one by one."""
+"""The label of all groups, and of all partitions, beyond the configured maximum."""
 
 REQUEST_SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
-"""From a heartbeat to a join that waits for the slowest member."""
+"""Heartbeats take microseconds; a parked join waits for the slowest member."""
 
 REBALANCE_SECONDS: Final = (
     *(0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0),
     *(120.0, 300.0, 600.0),
 )
-"""Around the defaults: 3 s of initial delay, 45 s of session, 300 s between polls."""
+"""Include the default timeouts: 3 s initial delay, 45 s session, 300 s poll interval."""
 
 SYNC_SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0),
@@ -55,7 +55,7 @@ SYNC_SECONDS: Final = (
 
 
 class Histogram:
-    """How many values were at most each bound, and how many above the last one."""
+    """Counts per bucket. A bound is an inclusive upper limit; the last bucket has none."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -68,26 +68,26 @@ class Histogram:
         self.counts[bisect_left(self.bounds, amount)] += 1
         self.total += amount
 
-    def add_soon(self, amount: float) -> None:
-        """The same, where most are at most the first bound: that one is looked at first."""
+    def add_small(self, amount: float) -> None:
+        """Like `add`, but faster if the value falls into the first bucket."""
         self.counts[0 if amount <= self.bounds[0] else bisect_left(self.bounds, amount)] += 1
         self.total += amount
 
 
 class Histograms(dict[K, Histogram]):
-    """One per key, each begun when it is first needed."""
+    """One histogram per key, created on first use."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         super().__init__()
         self.bounds = bounds
 
     def __missing__(self, key: K) -> Histogram:
-        begun = self[key] = Histogram(self.bounds)
-        return begun
+        created = self[key] = Histogram(self.bounds)
+        return created
 
 
-class GroupFigures:
-    """What has happened to one group, or to all that share a label: how often, by which word."""
+class GroupMetrics:
+    """The counters of one group, or of all groups that share a label."""
 
     def __init__(self) -> None:
         self.rebalances: Counter[str] = Counter()
@@ -95,43 +95,41 @@ class GroupFigures:
         self.refused_commits: Counter[str] = Counter()
 
 
-class Figures:
-    """All that is counted.
+class Metrics:
+    """All counters of the node.
 
-    `living` holds the groups there are. Only they get labels of their own, so that nobody can fill
-    the page with names.
+    Only groups that exist (`live_groups`) get a label of their own. A client that invents group ids
+    therefore cannot make the /metrics page grow.
     """
 
-    def __init__(self, groups_max: int, living: Container[GroupId]) -> None:
+    def __init__(self, groups_max: int, live_groups: Container[GroupId]) -> None:
         self._groups_max = groups_max
-        self._living = living
-        # Groups.
-        self.groups: dict[str, GroupFigures] = {}
-        self.endings: Counter[Ending] = Counter()
+        self._live_groups = live_groups
+        # Groups
+        self.groups: dict[str, GroupMetrics] = {}
+        self.rebalance_results: Counter[RebalanceResult] = Counter()
         self.rebalance_seconds: Histograms[Trigger] = Histograms(REBALANCE_SECONDS)
         self.join_seconds: Histograms[Trigger] = Histograms(REBALANCE_SECONDS)
         self.sync_seconds: Histograms[Trigger] = Histograms(REBALANCE_SECONDS)
         self.offset_commits = self.offset_deletions = self.offset_expirations = 0
-        self.not_kept: Counter[ErrorCode] = Counter()
-        self.events_lost = 0
+        self.failed_appends: Counter[ErrorCode] = Counter()
         self.load_seconds: dict[int, float] = {}
-        # Requests.
+        # Requests
         self.requests = [Histogram(REQUEST_SECONDS) for _ in range(max(KEYS) + 1)]
         """By API key."""
         self.errors: Counter[tuple[int, int]] = Counter()
+        self.internal_errors = 0
+        """Requests that failed because of a bug in Kohort; each closed its connection."""
         self.bytes_in = self.bytes_out = 0
         self.connections = self.connections_opened = self.connections_refused = 0
 
-    # On requests; how long each took is noted by its connection, to save a call
+    # Requests. The connection adds the latencies itself, which saves a call.
 
-    def erred(self, request: Request) -> None:
+    def count_error(self, request: Request) -> None:
         self.errors[request.header.request_api_key, request.error] += 1
 
-    def lose(self, events: int) -> None:
-        self.events_lost += events
-
-    def kept(self, records: Iterable[Record]) -> None:
-        """The coordinator's records are on the log."""
+    def count_appended(self, records: Iterable[Record]) -> None:
+        """Count the records that the group coordinator appended."""
         for record in records:
             if isinstance(record, OffsetsCommitted):
                 self.offset_commits += len(record.columns)
@@ -140,44 +138,44 @@ class Figures:
             elif isinstance(record, OffsetRemoved):
                 self.offset_deletions += 1
 
-    # When something happens to a group
+    # Groups
 
-    def of_group(self, group_id: GroupId) -> GroupFigures:
+    def for_group(self, group_id: GroupId) -> GroupMetrics:
         label = self.label(group_id)
         if label not in self.groups:
-            self.groups[label] = GroupFigures()
+            self.groups[label] = GroupMetrics()
         return self.groups[label]
 
     def label(self, group_id: GroupId) -> str:
-        """Its own name while there is room for names, and the name is a group's."""
+        """Return the group id, or OTHER if the group does not exist or has no label of its own."""
         if group_id in self.groups:
             return group_id
         has_room = len(self.groups) - (OTHER in self.groups) < self._groups_max
-        return group_id if has_room and group_id in self._living else OTHER
+        return group_id if has_room and group_id in self._live_groups else OTHER
 
-    def forget_the_dead(self) -> None:
-        """Groups that are gone make room for others; a counter may vanish, never go back."""
+    def remove_deleted_groups(self) -> None:
+        """Free the labels of deleted groups. A counter may disappear, but it never decreases."""
         for label in [each for each in self.groups if each != OTHER]:
-            if label not in self._living:
+            if label not in self._live_groups:
                 del self.groups[label]
 
-    def notice(self, notes: Iterable[Note]) -> None:
-        for note in notes:
-            match note:
+    def count_events(self, events: Iterable[GroupEvent]) -> None:
+        for event in events:
+            match event:
                 case RebalanceStarted():
-                    self.of_group(note.group_id).rebalances[note.trigger] += 1
+                    self.for_group(event.group_id).rebalances[event.trigger] += 1
                 case RebalanceEnded():
-                    self._rebalance_ended(note)
+                    self._rebalance_ended(event)
                 case MemberGone():
-                    self.of_group(note.group_id).departures[note.departure] += 1
+                    self.for_group(event.group_id).departures[event.departure] += 1
                 case CommitRefused():
-                    self.of_group(note.group_id).refused_commits[note.error.name] += 1
+                    self.for_group(event.group_id).refused_commits[event.error.name] += 1
                 case OffsetsExpired():
-                    # They were counted as deleted when their tombstones were kept, a moment ago.
-                    self.offset_expirations += len(note.partitions)
-                    self.offset_deletions -= len(note.partitions)
-                case NotKept():
-                    self.not_kept[note.error] += 1
+                    # `count_appended` has just counted their tombstones as deletions.
+                    self.offset_expirations += len(event.partitions)
+                    self.offset_deletions -= len(event.partitions)
+                case AppendFailed():
+                    self.failed_appends[event.error] += 1
                 case (
                     StateChanged()
                     | MemberIdIssued()
@@ -185,15 +183,15 @@ class Figures:
                     | InstanceReplaced()
                     | PendingExpired()
                     | GroupDeleted()
-                    | NobodyRejoined()
+                    | JoinPhaseExtended()
                 ):
-                    pass  # told by the events, or seen in the groups themselves
+                    pass  # not counted: visible in `__kohort_events` or in the state of the groups
                 case _:
-                    assert_never(note)
+                    assert_never(event)
 
-    def _rebalance_ended(self, note: RebalanceEnded) -> None:
-        self.endings[note.ending] += 1
-        self.rebalance_seconds[note.trigger].add((note.at - note.started_ms) / 1000)
-        if note.join_ended_ms is not None:
-            self.join_seconds[note.trigger].add((note.join_ended_ms - note.started_ms) / 1000)
-            self.sync_seconds[note.trigger].add((note.at - note.join_ended_ms) / 1000)
+    def _rebalance_ended(self, event: RebalanceEnded) -> None:
+        self.rebalance_results[event.ending] += 1
+        self.rebalance_seconds[event.trigger].add((event.at - event.started_ms) / 1000)
+        if event.join_ended_ms is not None:
+            self.join_seconds[event.trigger].add((event.join_ended_ms - event.started_ms) / 1000)
+            self.sync_seconds[event.trigger].add((event.at - event.join_ended_ms) / 1000)

@@ -1,48 +1,47 @@
-"""Every figure of the node: its name, its meaning, what Kafka calls it and where it is read.
+"""The table of all metrics: name, meaning, Kafka's name for it, and how to read its value.
 
-A figure is a row here and nowhere else: the page and the documents are made from the rows. Reading
-happens when somebody asks, on the node's own loop.
+The /metrics page and docs/reference/metrics.md are generated from it. Values are read on each
+scrape, on the event loop.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
-from kohort.coordinator.machine import Phase
-from kohort.coordinator.notes import Ending, Trigger
-from kohort.coordinator.states import GroupState
+from kohort.coordinator.coordinator import CoordinatorState
+from kohort.coordinator.events import RebalanceResult, Trigger
+from kohort.coordinator.groups.classic.states import GroupState
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
-from kohort.node.metrics import OTHER, Figures, GroupFigures, Histogram, Histograms
+from kohort.node.metrics import OTHER, GroupMetrics, Histogram, Histograms, Metrics
 from kohort.types import ErrorCode, value
 from kohort.wire.api import find_api
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
-"""The values of the labels, and the figure."""
+"""The label values, and the value."""
 
-Read: TypeAlias = Callable[[Broker], Iterable[Sample]]
+ReadSamples: TypeAlias = Callable[[Broker], Iterable[Sample]]
 
 
 @value
 class Metric:
     name: str
-    """As it is queried, but for what Prometheus appends to the parts of a histogram."""
+    """Without the suffixes that Prometheus adds to the parts of a histogram."""
     kind: Literal["counter", "gauge", "histogram"]
     meaning: str
-    read: Read
+    read: ReadSamples
     labels: tuple[str, ...] = ()
     kafka: str = ""
-    """What this is called in Kafka, or the nearest there is."""
+    """Kafka's name for it, or the closest metric of Kafka."""
 
 
-def _alone(read: Callable[[Broker], float | Histogram]) -> Read:
-    """A figure without labels."""
+def _without_labels(read: Callable[[Broker], float | Histogram]) -> ReadSamples:
     return lambda broker: [((), read(broker))]
 
 
 def _api_name(key: int) -> str:
     api = find_api(key)
-    assert api is not None, f"API key {key} was answered, and has no name"
+    assert api is not None, f"API key {key} was served but is unknown"
     return api.name
 
 
@@ -50,46 +49,46 @@ def _api_name(key: int) -> str:
 
 
 def _groups(broker: Broker) -> Iterator[Sample]:
-    states = Counter(group.roster.state for group in broker.groups.coordinator.groups.values())
+    states = Counter(group.state for group in broker.coordinator.groups.values())
     for state in GroupState:
         yield (state,), states[state]
 
 
 def _members(broker: Broker) -> Iterable[Sample]:
-    """Groups that never had a member, as far as is known, are not told one by one."""
-    figures = broker.figures
+    """Groups without members have no label of their own, unless they had members before."""
+    metrics = broker.metrics
     members: Counter[str] = Counter()
-    for group_id, group in broker.groups.coordinator.groups.items():
-        if group.roster.members:
-            figures.of_group(group_id)
-        if group.roster.members or group_id in figures.groups:
-            members[figures.label(group_id)] += len(group.roster.members)
+    for group_id, group in broker.coordinator.groups.items():
+        if group.members:
+            metrics.for_group(group_id)
+        if group.members or group_id in metrics.groups:
+            members[metrics.label(group_id)] += len(group.members)
     return [((label,), count) for label, count in members.items()]
 
 
-def _by_group(words: Callable[[GroupFigures], Counter[str]]) -> Read:
+def _by_group(counter: Callable[[GroupMetrics], Counter[str]]) -> ReadSamples:
     return lambda broker: [
-        ((label, word), count)
-        for label, figures in broker.figures.groups.items()
-        for word, count in words(figures).items()
+        ((label, name), count)
+        for label, metrics in broker.metrics.groups.items()
+        for name, count in counter(metrics).items()
     ]
 
 
 def _offsets(broker: Broker) -> int:
     return sum(
         len(partitions)
-        for group in broker.groups.coordinator.groups.values()
+        for group in broker.coordinator.groups.values()
         for partitions in group.offsets.committed.values()
     )
 
 
-def _phases(broker: Broker) -> Iterator[Sample]:
-    for phase in Phase:
-        yield (phase,), int(phase is broker.groups.coordinator.phase)
+def _states(broker: Broker) -> Iterator[Sample]:
+    for state in CoordinatorState:
+        yield (state,), int(state is broker.coordinator.phase)
 
 
-def _by_trigger(of: Callable[[Figures], Histograms[Trigger]]) -> Read:
-    return lambda broker: [((trigger,), each) for trigger, each in of(broker.figures).items()]
+def _by_trigger(of: Callable[[Metrics], Histograms[Trigger]]) -> ReadSamples:
+    return lambda broker: [((trigger,), each) for trigger, each in of(broker.metrics).items()]
 
 
 _GROUPS: Final = (
@@ -111,59 +110,63 @@ _GROUPS: Final = (
     Metric(
         name="kohort_group_completed_rebalances_total",
         kind="counter",
-        meaning="Rebalances that ended with a kept assignment.",
+        meaning="Rebalances that ended with a stored assignment.",
         kafka="group-completed-rebalance-count",
-        read=_alone(lambda broker: broker.figures.endings[Ending.STABLE]),
+        read=_without_labels(
+            lambda broker: broker.metrics.rebalance_results[RebalanceResult.STABLE]
+        ),
     ),
     Metric(
         name="kohort_group_rebalances_total",
         kind="counter",
-        meaning="Rebalances that began, by group and by what triggered them.",
+        meaning="Rebalances that began, by group and trigger.",
         labels=("group", "trigger"),
-        read=_by_group(lambda figures: figures.rebalances),
+        read=_by_group(lambda metrics: metrics.rebalances),
     ),
     Metric(
         name="kohort_rebalances_ended_total",
         kind="counter",
-        meaning="Rebalances that ended, by how they did.",
+        meaning="Rebalances that ended, by result.",
         labels=("ending",),
-        read=lambda broker: [((each,), broker.figures.endings[each]) for each in Ending],
+        read=lambda broker: [
+            ((each,), broker.metrics.rebalance_results[each]) for each in RebalanceResult
+        ],
     ),
     Metric(
         name="kohort_rebalance_seconds",
         kind="histogram",
-        meaning="How long rebalances took, however they ended, by what triggered them.",
+        meaning="Duration of rebalances, by trigger, whatever their result.",
         labels=("trigger",),
-        read=_by_trigger(lambda figures: figures.rebalance_seconds),
+        read=_by_trigger(lambda metrics: metrics.rebalance_seconds),
     ),
     Metric(
         name="kohort_rebalance_join_seconds",
         kind="histogram",
-        meaning="How long it took until all had joined, or were no longer waited for.",
+        meaning="Duration of the join phase of rebalances, by trigger.",
         labels=("trigger",),
-        read=_by_trigger(lambda figures: figures.join_seconds),
+        read=_by_trigger(lambda metrics: metrics.join_seconds),
     ),
     Metric(
         name="kohort_rebalance_sync_seconds",
         kind="histogram",
-        meaning="How long it took from then until the assignment was kept, or would never be.",
+        meaning="Duration from the end of the join phase to the end of the rebalance, by trigger.",
         labels=("trigger",),
-        read=_by_trigger(lambda figures: figures.sync_seconds),
+        read=_by_trigger(lambda metrics: metrics.sync_seconds),
     ),
     Metric(
         name="kohort_member_departures_total",
         kind="counter",
-        meaning="Members that are out, by group and by how their membership ended.",
+        meaning="Members that left or were removed, by group and reason.",
         labels=("group", "departure"),
-        read=_by_group(lambda figures: figures.departures),
+        read=_by_group(lambda metrics: metrics.departures),
     ),
     Metric(
         name="kohort_coordinator_phase",
         kind="gauge",
-        meaning="1 for the phase the coordinator is in, 0 for the others.",
+        meaning="1 for the current state of the coordinator, 0 for the others.",
         labels=("phase",),
         kafka="num-partitions{state}",
-        read=_phases,
+        read=_states,
     ),
 )
 
@@ -173,65 +176,73 @@ _OFFSETS: Final = (
     Metric(
         name="kohort_offsets",
         kind="gauge",
-        meaning="Committed offsets, of all groups.",
+        meaning="Committed offsets of all groups.",
         kafka="NumOffsets",
-        read=_alone(_offsets),
+        read=_without_labels(_offsets),
     ),
     Metric(
         name="kohort_offset_commits_total",
         kind="counter",
-        meaning="Offsets committed: one for every partition of every commit that was kept.",
+        meaning="Committed offsets: one per partition of every stored commit.",
         kafka="offset-commit-count",
-        read=_alone(lambda broker: broker.figures.offset_commits),
+        read=_without_labels(lambda broker: broker.metrics.offset_commits),
     ),
     Metric(
         name="kohort_offset_expirations_total",
         kind="counter",
-        meaning="Offsets let go of since nobody had needed them for the retention time.",
+        meaning="Offsets removed because their retention time expired.",
         kafka="offset-expiration-count",
-        read=_alone(lambda broker: broker.figures.offset_expirations),
+        read=_without_labels(lambda broker: broker.metrics.offset_expirations),
     ),
     Metric(
         name="kohort_offset_deletions_total",
         kind="counter",
-        meaning="Offsets deleted: by request, with their group, or with their topic.",
+        meaning="Offsets deleted by request, with their group or with their topic.",
         kafka="offset-deletion-count",
-        read=_alone(lambda broker: broker.figures.offset_deletions),
+        read=_without_labels(lambda broker: broker.metrics.offset_deletions),
     ),
     Metric(
         name="kohort_commits_refused_total",
         kind="counter",
-        meaning="Commits that were refused as a whole, by group and by error.",
+        meaning="Commit requests refused as a whole, by group and error.",
         labels=("group", "error"),
-        read=_by_group(lambda figures: figures.refused_commits),
+        read=_by_group(lambda metrics: metrics.refused_commits),
     ),
     Metric(
         name="kohort_records_not_kept_total",
         kind="counter",
-        meaning="Times the coordinator's records could not be kept, by what the log said.",
+        meaning="Failed appends of the coordinator's records, by error.",
         labels=("error",),
-        read=lambda broker: [((e.name,), count) for e, count in broker.figures.not_kept.items()],
+        read=lambda broker: [
+            ((e.name,), count) for e, count in broker.metrics.failed_appends.items()
+        ],
     ),
     Metric(
         name="kohort_partition_load_seconds",
         kind="gauge",
-        meaning="How long reading a partition of __consumer_offsets took at the start, with what "
-        "else was answered meanwhile.",
+        meaning="How long loading a partition of __consumer_offsets took at start, including the "
+        "requests handled meanwhile.",
         labels=("partition",),
         kafka="partition-load-time-max, -avg",
-        read=lambda broker: [((str(p),), took) for p, took in broker.figures.load_seconds.items()],
+        read=lambda broker: [((str(p),), took) for p, took in broker.metrics.load_seconds.items()],
     ),
     Metric(
         name="kohort_records_skipped_total",
         kind="counter",
-        meaning="Records of __consumer_offsets that were skipped when it was read at the start.",
-        read=_alone(lambda broker: broker.skipped_records),
+        meaning="Records of __consumer_offsets that could not be decoded at start.",
+        read=_without_labels(lambda broker: broker.skipped_records),
+    ),
+    Metric(
+        name="kohort_records_unknown",
+        kind="gauge",
+        meaning="Records of __consumer_offsets of unimplemented types; they are kept.",
+        read=_without_labels(lambda broker: len(broker.coordinator.unknown_records)),
     ),
     Metric(
         name="kohort_events_lost_total",
         kind="counter",
         meaning="Events that could not be written to __kohort_events.",
-        read=_alone(lambda broker: broker.figures.events_lost),
+        read=_without_labels(lambda broker: broker.events.lost_count),
     ),
 )
 
@@ -239,27 +250,27 @@ _OFFSETS: Final = (
 
 
 def _latencies(broker: Broker) -> Iterator[Sample]:
-    for key, histogram in enumerate(broker.figures.requests):
+    for key, histogram in enumerate(broker.metrics.requests):
         if any(histogram.counts):
             yield (_api_name(key),), histogram
 
 
 def _errors(broker: Broker) -> Iterator[Sample]:
-    for (key, code), count in broker.figures.errors.items():
+    for (key, code), count in broker.metrics.errors.items():
         yield (_api_name(key), ErrorCode(code).name), count
 
 
 def _parked(broker: Broker) -> Iterator[Sample]:
     yield ("group",), broker.groups.open_tickets
-    yield ("fetch",), len(broker.fetches)
+    yield ("fetch",), len(broker.purgatory)
 
 
 _REQUESTS: Final = (
     Metric(
         name="kohort_request_seconds",
         kind="histogram",
-        meaning="From taking up a request until its answer is written, by API: with the time a "
-        "join or a fetch is parked, and with the time a write is synced.",
+        meaning="From receiving a request to writing its response, by API. Includes the time for "
+        "which a join or a fetch is parked, and the sync of a write.",
         labels=("api",),
         kafka="RequestsPerSec, TotalTimeMs",
         read=_latencies,
@@ -267,7 +278,7 @@ _REQUESTS: Final = (
     Metric(
         name="kohort_request_errors_total",
         kind="counter",
-        meaning="Requests whose answer tells an error, by API and by the first error in it.",
+        meaning="Responses with an error, by API and by the first error in the response.",
         labels=("api", "error"),
         kafka="ErrorsPerSec",
         read=_errors,
@@ -275,8 +286,8 @@ _REQUESTS: Final = (
     Metric(
         name="kohort_requests_parked",
         kind="gauge",
-        meaning="Requests that wait: for a group or for a sync of its records, or for something "
-        "to fetch.",
+        meaning="Parked requests: waiting for a group or for the sync of its records, or for "
+        "records to fetch.",
         labels=("for",),
         kafka="PurgatorySize",
         read=_parked,
@@ -286,55 +297,61 @@ _REQUESTS: Final = (
         kind="counter",
         meaning="Bytes received from clients.",
         kafka="incoming-byte-total",
-        read=_alone(lambda broker: broker.figures.bytes_in),
+        read=_without_labels(lambda broker: broker.metrics.bytes_in),
     ),
     Metric(
         name="kohort_bytes_out_total",
         kind="counter",
-        meaning="Bytes of answers written to clients.",
+        meaning="Bytes of responses written to clients.",
         kafka="outgoing-byte-total",
-        read=_alone(lambda broker: broker.figures.bytes_out),
+        read=_without_labels(lambda broker: broker.metrics.bytes_out),
     ),
     Metric(
         name="kohort_connections",
         kind="gauge",
         meaning="Open connections.",
         kafka="connection-count",
-        read=_alone(lambda broker: broker.figures.connections),
+        read=_without_labels(lambda broker: broker.metrics.connections),
     ),
     Metric(
         name="kohort_connections_opened_total",
         kind="counter",
-        meaning="Connections taken.",
+        meaning="Accepted connections.",
         kafka="connection-creation-total",
-        read=_alone(lambda broker: broker.figures.connections_opened),
+        read=_without_labels(lambda broker: broker.metrics.connections_opened),
     ),
     Metric(
         name="kohort_connections_refused_total",
         kind="counter",
-        meaning="Connections closed at once: there were max.connections already.",
-        read=_alone(lambda broker: broker.figures.connections_refused),
+        meaning="Connections closed at once because max.connections were open.",
+        read=_without_labels(lambda broker: broker.metrics.connections_refused),
+    ),
+    Metric(
+        name="kohort_internal_errors_total",
+        kind="counter",
+        meaning="Bugs that failed one request and its connection, or one timer; see the log.",
+        read=_without_labels(lambda broker: broker.metrics.internal_errors),
     ),
 )
 
-# The disk
+# Disk
 
 
-def _logs(figure: Callable[[PartitionLog], int]) -> Read:
-    """By partition while there is room for labels, then the sum of the rest."""
+def _logs(size: Callable[[PartitionLog], int]) -> ReadSamples:
+    """One sample per partition up to the maximum, and one for the sum of the rest."""
 
     def read(broker: Broker) -> Iterator[Sample]:
-        room: int = broker.settings["kohort.metrics.partitions.max"]
+        left: int = broker.settings["kohort.metrics.partitions.max"]
         rest: list[int] = []
         for topic in broker.topics.all():
             for index in range(topic.partition_count):
                 log = broker.topics.catalog.partition(topic.name, index)
                 assert log is not None, f"{topic.name} has no partition {index}"
-                if room > 0:
-                    room -= 1
-                    yield (topic.name, str(index)), figure(log)
+                if left > 0:
+                    left -= 1
+                    yield (topic.name, str(index)), size(log)
                 else:
-                    rest.append(figure(log))
+                    rest.append(size(log))
         if rest:
             yield (OTHER, OTHER), sum(rest)
 
@@ -349,14 +366,14 @@ _DISK: Final = (
     Metric(
         name="kohort_sync_seconds",
         kind="histogram",
-        meaning="How long a sync took. Whatever was written meanwhile shares the next one.",
+        meaning="Duration of an fsync. Everything written meanwhile shares the next one.",
         kafka="LogFlushRateAndTimeMs",
         read=_syncs,
     ),
     Metric(
         name="kohort_log_size_bytes",
         kind="gauge",
-        meaning="The size of a partition's log.",
+        meaning="Size of a partition's log.",
         labels=("topic", "partition"),
         kafka="Size",
         read=_logs(lambda log: log.size_bytes),
@@ -364,7 +381,7 @@ _DISK: Final = (
     Metric(
         name="kohort_log_start_offset",
         kind="gauge",
-        meaning="The first offset of a partition that can be read.",
+        meaning="First readable offset of a partition.",
         labels=("topic", "partition"),
         kafka="LogStartOffset",
         read=_logs(lambda log: log.start_offset),
@@ -372,7 +389,7 @@ _DISK: Final = (
     Metric(
         name="kohort_log_end_offset",
         kind="gauge",
-        meaning="The offset a partition's next record gets.",
+        meaning="Offset of the next record of a partition.",
         labels=("topic", "partition"),
         kafka="LogEndOffset",
         read=_logs(lambda log: log.end_offset),
@@ -383,7 +400,7 @@ SECTIONS: Final = {
     "Groups": _GROUPS,
     "Offsets": _OFFSETS,
     "Requests": _REQUESTS,
-    "The disk": _DISK,
+    "Disk": _DISK,
 }
 
 METRICS: Final = tuple(metric for section in SECTIONS.values() for metric in section)

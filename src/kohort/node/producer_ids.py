@@ -1,7 +1,7 @@
-"""Ids for idempotent producers: none is ever given twice, not even across a crash.
+"""Issues producer ids. No id is issued twice, not even after a crash.
 
-The catalog reserves them on the disk a block at a time, before the first of a block is given. What
-is left of a block when the node stops is lost, and there are 2**63 to lose.
+The catalog reserves a block of ids on disk before the first of them is issued. The rest of a block
+is lost when the node stops; there are 2**63 ids.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ from kohort.log.catalog import Catalog
 from kohort.types import ProducerId
 
 _BLOCK: Final = 1000
-"""Ids reserved by one write. As many as Kafka's brokers get from their controller at once."""
+"""Ids reserved by one write; as many as a Kafka broker gets from its controller at once."""
 
 
 class ProducerIds:
@@ -19,7 +19,7 @@ class ProducerIds:
         self._next = self._end = 0
 
     def take(self) -> ProducerId:
-        """A new id; StorageError where none can be reserved."""
+        """Return a new id. Raises StorageError if none can be reserved."""
         if self._next == self._end:
             self._next = self._catalog.reserve_producer_ids(_BLOCK)
             self._end = self._next + _BLOCK

@@ -1,55 +1,111 @@
-"""A request on its way to its answer: what was asked, by whom, and where the answer goes."""
+"""A request, the results that a handler can return, and parked requests."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from kohort.node.faults import FINDERS
+from kohort.node.response_errors import ERROR_FINDERS
 from kohort.wire.envelope import encode_response
 from kohort.wire.errors import UnencodableMessage
 from kohort.wire.header import RequestHeader
 
-_NUMBER: Final = Struct(">i")
+T = TypeVar("T")
 
 
-class Known(Protocol):
-    """What is known of a client's requests from earlier ones, so that the next is read quickly."""
-
-    header: RequestHeader
-
-    def read(self, frame: bytes) -> Any | None:
-        """The body of a frame that begins as the header says, or None: it must be decoded."""
+class _Ticketed(Protocol):
+    @property
+    def ticket(self) -> int: ...
 
 
-class Ready:
-    """An answer that is given often, encoded once; only the question's number is still put in."""
+P = TypeVar("P", bound=_Ticketed)
+
+_get_ticket: Final = attrgetter("ticket")
+
+_CORRELATION_ID: Final = Struct(">i")
+
+
+# What a handler returns: a response message, or one of these
+
+
+class PreparedResponse:
+    """A response that is sent often, encoded once; only the correlation id is filled in."""
 
     __slots__ = ("error", "rest", "start")
 
     def __init__(self, response: object, version: int) -> None:
         payload = encode_response(response, version, 0)
-        self.error = FINDERS[type(response)](response)
+        self.error = ERROR_FINDERS[type(response)](response)
         self.start = payload[:4]
         self.rest = payload[8:]
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedResponse:
+    """A whole response frame that the handler has encoded itself."""
+
+    payload: bytes
+    error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """No response is expected or possible: the connection is closed instead."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AfterSync:
+    """A response that waits until everything written so far is synced."""
+
+    response: object
+
+
+NO_RESPONSE: Final = EncodedResponse(b"")
+"""A producer with acks=0 gets none."""
+
+PARKED: Final = object()
+"""The request was given to a runtime or to the purgatory, which answers it later."""
+
+
+class RequestTemplate(Protocol):
+    """Made from earlier requests of a connection, to read similar ones faster."""
+
+    header: RequestHeader
+
+    def read(self, frame: bytes) -> Any | None:
+        """Return the body of a similar frame, or None if the frame must be decoded."""
+
+
+class Responder(Protocol):
+    """The connection a request came from."""
+
+    def answered(self, request: "Request", /) -> None: ...
+
+    def fail(self, error: Exception, /) -> None:
+        """An internal error happened while one of its requests was handled."""
+
+
 class Request:
-    """Answered exactly once, at once or later. Answers of one connection leave in order."""
+    """A request is answered exactly once, in this iteration or a later one."""
 
     __slots__ = (
-        "_on_answer",
         "body",
         "client_host",
+        "connection",
+        "context",
+        "correlation_id",
+        "disconnect_reason",
         "error",
-        "hang_up_reason",
+        "fetch_number",
         "header",
         "is_answered",
-        "known",
         "memo",
-        "number",
-        "on_abandoned",
         "payload",
-        "taken_at",
+        "received_at",
+        "template",
     )
 
     def __init__(
@@ -57,35 +113,28 @@ class Request:
         header: RequestHeader,
         body: Any,
         client_host: str,
-        on_answer: "Callable[[Request], None]",
-        taken_at: float = 0.0,
+        connection: Responder,
+        received_at: float = 0.0,
     ) -> None:
         self.header = header
         self.body = body
         self.client_host = client_host
+        self.connection = connection
         self.payload = b""
-        self.hang_up_reason: str | None = None
+        self.disconnect_reason: str | None = None
         self.is_answered = False
-        self.on_abandoned: Callable[[], None] | None = None
-        self._on_answer = on_answer
-        # The correlation id as it came, where the header is an earlier request's.
-        self.number: bytes | None = None
-        # What a handler may leave for the connection to keep. `memo` is what it made of a body, for
-        # the case that the very same is asked again; `known` helps to read more of its kind.
+        # The correlation id as bytes, where the header is an earlier request's.
+        self.correlation_id: bytes | None = None
+        # What the handler keeps for its response, and the number its fetch is parked under.
+        self.context: Any = None
+        self.fetch_number: int | None = None
+        # What a handler leaves for the connection's later requests: `memo` is what it made of a
+        # body, for when the same bytes come again; `template` reads more of its kind.
         self.memo: Any = None
-        self.known: Known | None = None
-        # For the figures: when it was taken up, and the first error it was answered with.
-        self.taken_at = taken_at
+        self.template: RequestTemplate | None = None
+        # For the metrics: when it was received, and the first error in its response.
+        self.received_at = received_at
         self.error = 0
-
-    def ask_again(self, number: bytes, taken_at: float) -> None:
-        """The same client asks the same once more: only the number and the time are new."""
-        assert self.is_answered, f"{self.header} is not answered yet"
-        self.is_answered = False
-        self.payload = b""
-        self.error = 0
-        self.number = number
-        self.taken_at = taken_at
 
     @property
     def version(self) -> int:
@@ -96,41 +145,85 @@ class Request:
         return self.header.client_id or ""
 
     def answer(self, response: object) -> None:
-        header, number = self.header, self.number
-        correlation_id = header.correlation_id if number is None else _NUMBER.unpack(number)[0]
-        self.error = FINDERS[type(response)](response)
-        try:
-            payload = encode_response(response, header.request_api_version, correlation_id)
-        except UnencodableMessage as error:
-            self.hang_up(str(error))
+        """Encode the response; the connection sends it."""
+        assert not self.is_answered, f"{self.header} is already answered"
+        header, number = self.header, self.correlation_id
+        if type(response) is PreparedResponse:
+            number = number or _CORRELATION_ID.pack(header.correlation_id)
+            self.error = response.error
+            self.payload = response.start + number + response.rest
+        elif type(response) is EncodedResponse:
+            self.error = response.error
+            self.payload = response.payload
+        elif type(response) is Disconnect:
+            self.payload = b""
+            self.disconnect_reason = response.reason
         else:
-            self._finish(payload)
-
-    def answer_ready(self, ready: Ready) -> None:
-        number = self.number or _NUMBER.pack(self.header.correlation_id)
-        self.error = ready.error
-        self._finish(ready.start + number + ready.rest)
-
-    def answer_encoded(self, payload: bytes) -> None:
-        """For an answer whose bytes its handler has made itself."""
-        self._finish(payload)
-
-    def answer_nothing(self) -> None:
-        """A producer that asked for no acknowledgement gets none."""
-        self._finish(b"")
-
-    def hang_up(self, reason: str) -> None:
-        """Where no answer is expected or none is possible, the end of the connection is one."""
-        self.hang_up_reason = reason
-        self._finish(b"")
-
-    def abandon(self) -> None:
-        """Whoever asked is gone. What would only be done for them is dropped."""
-        if self.on_abandoned is not None and not self.is_answered:
-            self.on_abandoned()
-
-    def _finish(self, payload: bytes) -> None:
-        assert not self.is_answered, f"{self.header} is answered already"
-        self.payload = payload
+            correlation_id = (
+                header.correlation_id if number is None else _CORRELATION_ID.unpack(number)[0]
+            )
+            self.error = ERROR_FINDERS[type(response)](response)
+            try:
+                self.payload = encode_response(response, header.request_api_version, correlation_id)
+            except UnencodableMessage as error:
+                self.payload = b""
+                self.disconnect_reason = str(error)
         self.is_answered = True
-        self._on_answer(self)
+        self.connection.answered(self)
+
+
+Respond = Callable[[Request, T], object]
+"""Makes the response from the reply, or from the result of a fetch."""
+
+
+class Parked(Generic[T]):
+    """A request that waits for one reply, or for the result of a fetch."""
+
+    __slots__ = ("_request", "_respond")
+
+    def __init__(self, request: Request, respond: Respond[T]) -> None:
+        self._request = request
+        self._respond = respond
+
+    def deliver(self, reply: T) -> None:
+        request = self._request
+        try:
+            request.answer(self._respond(request, reply))
+        except Exception as error:  # it affects only this request
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        self._request.connection.fail(error)
+
+
+class ParkedForMany(Generic[P]):
+    """A request that waits for several replies, in the order of their tickets."""
+
+    __slots__ = ("_count", "_replies", "_whole")
+
+    def __init__(self, request: Request, respond: Respond[list[P]], count: int) -> None:
+        self._whole = Parked(request, respond)
+        self._replies: list[P] = []
+        self._count = count
+
+    def deliver(self, reply: P) -> None:
+        self._replies.append(reply)
+        if len(self._replies) == self._count:
+            self._replies.sort(key=_get_ticket)
+            self._whole.deliver(self._replies)
+
+
+class HeldResponse:
+    """A response that waits for a sync."""
+
+    __slots__ = ("_request", "_response")
+
+    def __init__(self, request: Request, response: object) -> None:
+        self._request = request
+        self._response = response
+
+    def release(self) -> None:
+        try:
+            self._request.answer(self._response)
+        except Exception as error:  # it affects only this request
+            self._request.connection.fail(error)

@@ -1,234 +1,285 @@
-"""Runs the coordinator: decide, append, apply, release.
+"""Runs a state machine on a log: decide, append, apply, release.
 
-Synchronous on purpose: whoever owns the loop calls in with commands and with the time, so that a
-simulation runs this file unchanged. A reply never leaves before its records are kept.
+The runtime is generic over its machine, so that every coordinator has the same guarantees:
 
-Commits to groups that exist decide nothing about each other. Those of one turn of the loop are
-decided one by one and then kept together, in one write; whatever else is asked waits for that.
+- A command is decided only when the records of all earlier outcomes are applied, except for records
+  that the machine itself calls deferrable.
+- A reply is delivered only after its records are appended and applied, and, with fsync, synced.
+- If records cannot be appended, their outcome is void and the machine decides what happens instead.
+
+Delivering a reply never submits another command: a reply only marks its connection for a later
+stage of the event-loop iteration. Time is an argument and nothing here waits.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from kohort.coordinator.commands import Command, CommitOffsets, Heartbeat, Ticket, TimerFired
-from kohort.coordinator.machine import Coordinator
-from kohort.coordinator.notes import Note
-from kohort.coordinator.outcome import Outcome, TimerKey
-from kohort.coordinator.records import Record
-from kohort.coordinator.replies import HeartbeatHeard, Refused, Reply
+from kohort.coordinator.commands import Ticket
+from kohort.node.syncer import Syncer
 from kohort.node.timers import Timers
 from kohort.types import ErrorCode, Millis
 
 
-class Decided(NamedTuple):
-    """What a commit comes to, if its records can be kept, and when that was decided."""
-
-    outcome: Outcome
-    at: Millis
+class Command(Protocol):
+    sees_deferred: ClassVar[bool]
+    """Whether its decision may depend on deferred records; they are appended first if so."""
 
 
-class Keeper(Protocol):
-    """Where records are kept: all of them, or those of some partitions, or NotKept is raised.
+class Reply(Protocol):
+    @property
+    def ticket(self) -> Ticket: ...
 
-    `when_durable` runs what it is given once everything kept so far is safe.
-    """
 
-    def keep(self, records: list[Record], now: Millis) -> list[Record]: ...
+C = TypeVar("C", bound=Command)
+C_contra = TypeVar("C_contra", bound=Command, contravariant=True)
+R = TypeVar("R")
+P = TypeVar("P", bound=Reply)
+P_contra = TypeVar("P_contra", contravariant=True)
+E = TypeVar("E")
+K = TypeVar("K")
 
-    def keep_each(self, decided: Sequence[Decided]) -> list[ErrorCode | None]:
-        """The records of many commits, each for itself: what kept them out, None where nothing."""
-        return [self._try_to_keep(each) for each in decided]
 
-    def _try_to_keep(self, decided: Decided) -> ErrorCode | None:
-        try:
-            self.keep(decided.outcome.records, decided.at)
-        except NotKept as error:
-            return error.code
-        return None
+class MachineOutcome(Protocol[R, P, E, K]):
+    """What a machine decided: records to append, and what holds once they are applied."""
 
-    def complete_fetches(self) -> None:
-        """Answer the fetches that waited for the kept records.
+    records: list[R]
+    replies: list[P]
+    timers: dict[K, Millis | None]
+    """Deadlines to set; None cancels."""
+    events: list[E]
+    is_deferrable: bool
+    """No command whose `sees_deferred` is false depends on these records being applied."""
 
-        The client of an answered fetch may have pipelined its next request, which is then decided
-        at once. This is therefore called only after the records have been applied.
+
+class StateMachine(Protocol[C_contra, R, P, E, K]):
+    def decide(self, command: C_contra, now: Millis, /) -> MachineOutcome[R, P, E, K]: ...
+
+    def apply_all(self, records: Sequence[R], /) -> None: ...
+
+    def fail(self, failed: Any, error: ErrorCode, now: Millis, /) -> MachineOutcome[R, P, E, K]:
+        """Return what happens instead when the records of an outcome cannot be appended.
+
+        The result has no records.
         """
 
-    def when_durable(self, then: Callable[[], None]) -> None: ...
-
-    @property
-    def is_durable(self) -> bool: ...
+    def resume(self, now: Millis, /) -> MachineOutcome[R, P, E, K]:
+        """What to do first after the state was rebuilt from the log."""
 
 
-class NotKept(Exception):
-    """Records could not be kept; carries the error that says why."""
+class RecordWriter(Protocol[R]):
+    """Appends the records of outcomes to the log, each outcome as a whole.
 
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
+    For each outcome it returns the records that are in the log now, or the error that kept all of
+    them out. Records of one outcome that go to several partitions may be appended in part.
+    """
 
-
-Deliver = Callable[[Reply], None]
-
-CallSoon = Callable[[Callable[[], None]], object]
-
-_GATHERED_MAX: Final = 1_000
-"""Commits that wait for the end of a turn; protects memory where very many come in one."""
+    def append(self, outcomes: Sequence[tuple[list[R], Millis]]) -> list[list[R] | ErrorCode]: ...
 
 
-class Runtime:
-    """The coordinator with its timers, its open tickets and the log behind it."""
+class ReplyWaiter(Protocol[P_contra]):
+    """Waits for the reply to one ticket."""
+
+    def deliver(self, reply: P_contra, /) -> None:
+        """Must not submit a command: the reply is sent in a later stage of the iteration."""
+
+
+class InconsistentState(Exception):
+    """An internal error happened while records were appended or applied.
+
+    Memory and log may disagree, so the node must stop.
+    """
+
+
+_DEFERRED_MAX: Final = 1_000
+"""Outcomes that wait for the end of an iteration; bounds memory and the size of one write."""
+
+
+class Runtime(Generic[C, R, P, E, K]):
+    """One state machine with its timers, its open tickets and the log behind it."""
 
     def __init__(
         self,
-        coordinator: Coordinator,
-        keeper: Keeper,
-        on_notes: Callable[[list[Note]], None],
-        call_soon: CallSoon | None = None,
+        machine: StateMachine[C, R, P, E, K],
+        writer: RecordWriter[R],
+        syncer: Syncer | None,
+        *,
+        timer_fired: Callable[[K], C],
+        unsynced_replies: tuple[type[P], ...],
     ) -> None:
-        """`call_soon` has something done at the end of this turn; without it, all is at once."""
-        self.coordinator = coordinator
-        self._keeper = keeper
-        self._on_notes = on_notes
-        self._timers: Timers[TimerKey] = Timers()
-        self.next_deadline = self._timers.next_deadline
-        self._open: dict[Ticket, Deliver] = {}
-        self._next_ticket = 0
-        self._held = 0
-        """How often replies wait for the disk."""
-        self._call_soon = call_soon
-        self._gathered: list[Decided] = []
+        """Without a syncer, what is appended counts as durable.
 
-    def issue(self, deliver: Deliver) -> Ticket:
-        """A ticket for a request; `deliver` is called once, at once or whenever it is answered."""
-        self._next_ticket += 1
-        ticket = Ticket(self._next_ticket)
-        self._open[ticket] = deliver
-        return ticket
-
-    def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for this answer any more."""
-        if ticket in self._open:
-            self._open[ticket] = _discard
+        `timer_fired` makes the command for a timer that is due. `unsynced_replies` are the replies
+        that reveal nothing a crash could undo, and so wait for no sync.
+        """
+        self.machine = machine
+        self._writer = writer
+        self._syncer = syncer
+        self._timer_fired = timer_fired
+        self._unsynced_replies = unsynced_replies
+        self.timers: Timers[K] = Timers()
+        self._open: dict[Ticket, ReplyWaiter[P]] = {}
+        self._last_ticket = 0
+        self.deferred: list[tuple[MachineOutcome[R, P, E, K], Millis]] = []
+        """Outcomes whose records are still to be appended, with the time of their decision."""
+        self._appends = self._synced_appends = 0
+        """Calls that appended records, and how many of them are known to be synced."""
+        self._is_storing = False
+        self._held_count = 0
+        """Groups of replies that wait for a sync."""
+        self.events: list[E] = []
+        """Events of this iteration, in order; the owner takes them."""
+        self.appended: list[R] = []
+        """Records appended in this iteration; the owner takes them."""
 
     @property
     def open_tickets(self) -> int:
         return len(self._open)
 
-    def submit(self, command: Command, now: Millis) -> None:
-        if (
-            isinstance(command, CommitOffsets)
-            and self._call_soon is not None
-            and command.group_id in self.coordinator.groups
-        ):
-            self._gather(self.coordinator.decide(command, now), now, self._call_soon)
-            return
-        self.keep_gathered()
-        outcome = self.coordinator.decide(command, now)
-        if outcome.records:
-            try:
-                kept = self._keeper.keep(outcome.records, now)
-            except NotKept as error:
-                outcome = self.coordinator.fail(outcome, error.code, now)
-                assert not outcome.records
-            else:
-                self.coordinator.apply_all(kept)
-        self._release(outcome)
-        self._keeper.complete_fetches()
+    def open(self, waiter: ReplyWaiter[P]) -> Ticket:
+        """Issue a ticket for one request; its reply is delivered to the waiter exactly once."""
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket)
+        self._open[ticket] = waiter
+        return ticket
 
-    def _gather(self, outcome: Outcome, now: Millis, call_soon: CallSoon) -> None:
+    # Deciding
+
+    def submit(self, command: C, now: Millis) -> None:
+        assert not self._is_storing, "a command was submitted between append and apply"
+        if command.sees_deferred and self.deferred:
+            self.append_deferred()
+        outcome = self.machine.decide(command, now)
         if not outcome.records:
-            self._release(outcome)
-            return
-        # A member that commits is alive, whatever becomes of its commit.
-        self._settle(outcome)
-        self._gathered.append(Decided(outcome, now))
-        if len(self._gathered) == 1:
-            call_soon(self.keep_gathered)
-        elif len(self._gathered) == _GATHERED_MAX:
-            self.keep_gathered()
+            self._settle(outcome)
+            if outcome.replies:
+                self._send(outcome.replies, has_records=False)
+        elif outcome.is_deferrable:
+            self._defer(outcome, now)
+        else:
+            self.append_deferred()
+            self._append([(outcome, now)])
 
-    def keep_gathered(self) -> None:
-        """Everybody's records before anybody's answer: who is answered may ask on at once."""
-        gathered, self._gathered = self._gathered, []
-        if not gathered:
-            return
-        replies: list[Reply] = []
-        faults = self._keeper.keep_each(gathered)
-        for fault, (outcome, at) in zip(faults, gathered, strict=True):
-            if fault is None:
-                self.coordinator.apply_all(outcome.records)
-                replies += outcome.replies
-            else:
-                failed = self.coordinator.fail(outcome, fault, at)
-                self._settle(failed)
-                replies += failed.replies
-        self._tell(replies, is_kept=True)
-        self._keeper.complete_fetches()
+    def answer_now(self, command: C, now: Millis) -> P:
+        """Return the reply to a command that stores nothing and is always answered at once.
 
-    def answer_at_once(self, command: Heartbeat, now: Millis) -> Reply:
-        """For the one command that never waits and keeps nothing: no ticket need be remembered."""
-        outcome = self.coordinator.decide(command, now)
-        (reply,) = outcome.replies
+        It needs no ticket. It must not depend on deferred records, cancel timers or have events.
+        """
+        assert not command.sees_deferred, f"{command} needs a ticket"
+        outcome = self.machine.decide(command, now)
         for key, deadline in outcome.timers.items():
-            assert deadline is not None, "a heartbeat cancels nothing"
-            self._timers.set(key, deadline)
+            assert deadline is not None, f"{command} cancels a timer"
+            self.timers.set(key, deadline)
+        (reply,) = outcome.replies
         return reply
 
     def resume(self, now: Millis) -> None:
-        self._release(self.coordinator.resume(now))
+        """Called once, after the machine's state was rebuilt from the log."""
+        outcome = self.machine.resume(now)
+        assert not outcome.records, "resuming stores nothing"
+        self._settle(outcome)
+
+    def take_due(self, now: Millis) -> list[C]:
+        """Return the commands for timers that are due, in the order of their deadlines."""
+        return [self._timer_fired(key) for key in self.timers.take_due(now)]
 
     def fire_due(self, now: Millis) -> None:
-        self.keep_gathered()
-        due = deque(self._timers.take_due(now))
-        while due:
-            self.submit(TimerFired(key=due.popleft()), now)
+        for command in self.take_due(now):
+            self.submit(command, now)
 
-    def _release(self, outcome: Outcome) -> None:
+    # Appending and applying
+
+    def _defer(self, outcome: MachineOutcome[R, P, E, K], now: Millis) -> None:
+        # Its timers are set even if the records cannot be appended: the member is alive.
         self._settle(outcome)
-        if outcome.replies:
-            self._tell(outcome.replies, is_kept=bool(outcome.records))
+        self.deferred.append((outcome, now))
+        if len(self.deferred) == _DEFERRED_MAX:
+            self.append_deferred()
 
-    def _settle(self, outcome: Outcome) -> None:
-        """All that holds before anybody is told."""
+    def append_deferred(self) -> None:
+        """Append the deferred records in one write, and apply them."""
+        deferred, self.deferred = self.deferred, []
+        if deferred:
+            self._append(deferred, is_settled=True)
+
+    def _append(
+        self, decided: list[tuple[MachineOutcome[R, P, E, K], Millis]], *, is_settled: bool = False
+    ) -> None:
+        replies: list[P] = []
+        self._is_storing = True
+        try:
+            stored = self._writer.append([(outcome.records, at) for outcome, at in decided])
+            for result, (outcome, at) in zip(stored, decided, strict=True):
+                if isinstance(result, ErrorCode):
+                    failed = self.machine.fail(outcome, result, at)
+                    assert not failed.records, "a failed outcome stores nothing"
+                    self._settle(failed)
+                    replies += failed.replies
+                    continue
+                self.machine.apply_all(result)
+                self.appended += result
+                if not is_settled:
+                    self._settle(outcome)
+                replies += outcome.replies
+        except Exception as error:
+            raise InconsistentState(f"{type(error).__name__}: {error}") from error
+        finally:
+            self._is_storing = False
+        self._appends += 1
+        if replies:
+            self._send(replies, has_records=True)
+
+    def _settle(self, outcome: MachineOutcome[R, P, E, K]) -> None:
+        """Set the timers and take the events, before any reply is sent."""
         for key, deadline in outcome.timers.items():
             if deadline is None:
-                self._timers.cancel(key)
+                self.timers.cancel(key)
             else:
-                self._timers.set(key, deadline)
-        if outcome.notes:
-            self._on_notes(outcome.notes)
+                self.timers.set(key, deadline)
+        if outcome.events:
+            self.events += outcome.events
 
-    def _tell(self, replies: list[Reply], *, is_kept: bool) -> None:
-        """`is_kept` says that they tell of records which were kept just now."""
-        is_safe = self._keeper.is_durable and not self._held
-        if is_safe or (not is_kept and _reveals_nothing(replies)):
-            self._deliver(replies)
+    # Replying
+
+    def _send(self, replies: list[P], *, has_records: bool) -> None:
+        """Replies also wait for a sync when they reveal records that a crash could still undo, and
+        when earlier replies wait: otherwise one about an older generation could come later."""
+        syncer = self._syncer
+        if (
+            syncer is None
+            or (self._synced_appends == self._appends and not self._held_count)
+            or (not has_records and self._reveal_nothing(replies))
+        ):
+            self.deliver(replies)
         else:
-            self._hold(replies)
+            self._held_count += 1
+            syncer.hold(_HeldReplies(self, replies, self._appends))
 
-    def _hold(self, replies: list[Reply]) -> None:
-        """Also answers that only read: they must not tell what a crash could still undo.
+    def _reveal_nothing(self, replies: Iterable[P]) -> bool:
+        return all(isinstance(reply, self._unsynced_replies) for reply in replies)
 
-        And also those that come when the disk has just caught up: whoever waits for a later sync
-        than was needed must not be told of a generation that others were told is over.
-        """
-        self._held += 1
-
-        def release() -> None:
-            self._held -= 1
-            self._deliver(replies)
-
-        self._keeper.when_durable(release)
-
-    def _deliver(self, replies: list[Reply]) -> None:
+    def deliver(self, replies: list[P]) -> None:
         for reply in replies:
-            self._open.pop(reply.ticket)(reply)
+            waiter = self._open.pop(reply.ticket, None)
+            if waiter is None:
+                raise InconsistentState(f"there are two replies to ticket {reply.ticket}")
+            waiter.deliver(reply)
+
+    def synced(self, appends: int) -> None:
+        """The first `appends` appends are synced, and one group of held replies is released."""
+        self._held_count -= 1
+        self._synced_appends = max(self._synced_appends, appends)
 
 
-def _reveals_nothing(replies: list[Reply]) -> bool:
-    return all(isinstance(reply, HeartbeatHeard | Refused) for reply in replies)
+class _HeldReplies(Generic[P]):
+    __slots__ = ("_appends", "_replies", "_runtime")
 
+    def __init__(
+        self, runtime: "Runtime[Any, Any, P, Any, Any]", replies: list[P], appends: int
+    ) -> None:
+        self._runtime = runtime
+        self._replies = replies
+        self._appends = appends
 
-def _discard(reply: Reply) -> None:
-    """The connection is gone; the member's session will tell the rest."""
+    def release(self) -> None:
+        self._runtime.synced(self._appends)
+        self._runtime.deliver(self._replies)

@@ -1,171 +1,206 @@
-"""The node on a loop: sockets, timers, the sync thread, and an orderly start and stop.
+"""Drives the node's event loop with asyncio: sockets, timers, the sync thread, start and stop.
 
-Everything that decides is in the broker; this file only carries bytes and time to it.
+Nothing is decided here: this file carries bytes and time to `NodeLoop`.
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.extras import require_extra
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError
 from kohort.log.limits import Limits as LogLimits
-from kohort.log.unsynced import Unsynced
-from kohort.node import dispatch, journal
+from kohort.log.sync_queue import PendingSync
+from kohort.node import log_events
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import SystemClock
-from kohort.node.config import Settings
+from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
-from kohort.node.metrics import Figures
-from kohort.node.request import Request
-from kohort.node.sockets import Sockets
+from kohort.node.loop import NodeLoop
+from kohort.node.runtime import InconsistentState
+from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import Millis
 
 if TYPE_CHECKING:
-    from kohort.node.metrics_page import MetricsPage
+    from kohort.node.metrics_http import MetricsServer
 
-_CHECKPOINT_INTERVAL_MS: Final = 30_000
 _CLEANING_BUDGET_BYTES: Final = 6 * 1024
-_BETWEEN_CLEANINGS_S: Final = 0.0006
-"""Cleaning has a share of the loop while there is work, in pieces that nobody has to wait long for:
-some tenths of every millisecond."""
+_CLEANING_PAUSE_S: Final = 0.0006
+"""While there is something to clean: a few tenths of every millisecond, so that no response waits
+long for it."""
+
+_CLOSING_S: Final = 1.0
+"""How long clients have to read the last responses when the node stops."""
+
+_CLOSING_POLL_S: Final = 0.005
 
 
-class CannotStart(Exception):
-    """The node cannot run here; one sentence says why."""
+class NodeStartError(Exception):
+    """The node cannot start. The message gives the reason in one sentence."""
 
 
-class GaveUp(Exception):
-    """The node had to stop, as it could promise nothing any more; one sentence says why."""
+class NodeFailed(Exception):
+    """The node stopped because it could no longer guarantee durability or consistency."""
 
 
-_LAST_WORDS_S: Final = 1.0
-_BETWEEN_LOOKS_S: Final = 0.005
+class SyncThread:
+    """Syncs on a thread of its own; the result comes back to the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, server: "Server") -> None:
+        self._loop = loop
+        self._server = server
+        self._executor = ThreadPoolExecutor(1, "sync")
+
+    def start(self, files: Sequence[PendingSync]) -> None:
+        future = self._executor.submit(_sync_all, files)
+        future.add_done_callback(self._finished)
+
+    def _finished(self, future: "Future[float]") -> None:
+        self._loop.call_soon_threadsafe(self._server.sync_finished, future)
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=True)
+
+
+def _sync_all(files: Sequence[PendingSync]) -> float:
+    """Return how many seconds it took."""
+    began = perf_counter()
+    for file in files:
+        file.sync()
+    return perf_counter() - began
 
 
 class Server:
-    """One node: `start`, then `run` until told to stop, then `stop`."""
+    """One node: `start`, then `run` until `stopping` is set, then `stop`."""
 
-    def __init__(self, settings: Settings, data: Path) -> None:
+    def __init__(self, settings: BrokerConfig, data: Path) -> None:
         self._settings = settings
         self._data = data
         self._clock = SystemClock()
-        self._connections: set[Connection] = set()
-        self._is_stopping = False
         self._armed_at: Millis | None = None
-        self._is_arming = False
         self._timer: asyncio.TimerHandle | None = None
-        self._failure: GaveUp | None = None
-        self._metrics_page: MetricsPage | None = None
+        self._is_iteration_scheduled = False
+        self._failure: NodeFailed | None = None
+        self._last_sync: _LastSync | None = None
+        self._sync_thread: SyncThread | None = None
+        self._metrics_server: MetricsServer | None = None
         self.metrics_address: Address | None = None
         self.stopping = asyncio.Event()
-        self.request_max_bytes: int = settings["socket.request.max.bytes"]
-        self.inflight_max: int = settings["kohort.connection.inflight.max"]
 
     # Starting and stopping
 
     async def start(self, host: str, port: int, *, metrics: Address | None = None) -> Address:
         self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._notice)
-        now = self._clock.now()
+        self._loop.set_exception_handler(self._on_uncaught)
+        self._catalog = self._open_catalog()
+        syncer = None
+        if self._settings.is_fsync:
+            self._sync_thread = SyncThread(self._loop, self)
+            syncer = Syncer(self._sync_thread)
+        broker = Broker(self._settings, Topics(self._catalog, self._settings), syncer)
+        self._transport: SocketTransport[Connection] = SocketTransport(self._loop, self._connect)
+        self._node = NodeLoop(broker, self._transport, self._clock)
+        try:
+            port = self._transport.listen(host, port)
+        except (OSError, UnicodeError) as error:
+            self._close()
+            raise NodeStartError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
+        if metrics is not None:
+            await self._serve_metrics(metrics)
+        broker.address = self._advertised(host, port)
+        self._loop.add_reader(self._transport.fileno(), self._on_ready)
+        self._node.start()
+        self._load()
+        self._loop.call_later(self._node.cleaning_interval_ms / 1000, self._clean)
+        self._loop.call_later(self._idle_interval_s, self._close_idle)
+        return Address(host=host, port=port)
+
+    @property
+    def broker(self) -> Broker:
+        return self._node.broker
+
+    def _open_catalog(self) -> Catalog:
         catalog, recovered = Catalog.open(
             self._data,
-            now,
+            self._clock.now(),
             self._settings.topic_defaults(),
             limits=LogLimits(producer_id_expiration_ms=self._settings["producer.id.expiration.ms"]),
         )
         for cut in recovered:
-            journal.warn(
+            log_events.warning(
                 "tail-cut",
                 path=cut.path,
                 position=cut.position,
-                bytes=cut.bytes_cut,
+                bytes=cut.bytes_truncated,
                 reason=cut.reason,
             )
-        self._catalog = catalog
-        syncer = None
-        if self._settings.is_fsync:
-            syncer = Syncer(self._take_unsynced, self._call_soon, self._fail)
-        self._syncer = syncer
-        topics = Topics(catalog, self._settings)
-        self._sockets = Sockets(self._loop, lambda: Connection(self))
-        self.broker = Broker(
-            self._settings,
-            topics,
-            syncer,
-            call_soon=self._sockets.soon,
-            call_afterwards=self._sockets.afterwards,
-        )
-        try:
-            port = self._sockets.listen(host, port)
-        except (OSError, UnicodeError) as error:
-            self._sockets.close()
-            self._close_files()
-            raise CannotStart(f"cannot listen on {host}:{port}: {_reason(error)}") from error
-        if metrics is not None:
-            await self._serve_metrics(metrics)
-        self.broker.address = self._advertised(host, port)
-        self._load(self.broker.load_groups(self._clock.now))
-        self._loop.call_later(self._housekeeping_interval, self._keep_house)
-        self._loop.call_later(self._settings["connections.max.idle.ms"] / 1000, self._close_idle)
-        return Address(host=host, port=port)
+        return catalog
 
     async def run(self) -> None:
-        """Until somebody sets `stopping`, or a sync fails and nothing can be promised any more."""
+        """Until `stopping` is set, or the node has to stop by itself."""
         await self.stopping.wait()
 
     async def stop(self) -> None:
-        self._is_stopping = True
-        self._sockets.stop_listening()
-        if self._metrics_page is not None:
-            self._metrics_page.stop()
-        now = self._clock.now()
-        self.broker.shut_down(now)
-        if self._syncer is not None and self._failure is None:
-            done = asyncio.Event()
-            self._syncer.after(done.set)
-            await done.wait()
-        for connection in tuple(self._connections):
+        self._transport.stop_listening()
+        if self._metrics_server is not None:
+            self._metrics_server.stop()
+        if self._failure is None:
+            await self._shut_down()
+        for connection in tuple(self._node.connections):
             connection.finish()
-        await self._see_off()
+        await self._disconnect_all()
         if self._timer is not None:
             self._timer.cancel()
-        self._close_files()
+        self._close()
         if self._failure is not None:
             raise self._failure
 
-    async def _see_off(self) -> None:
-        """Answers that are on their way get there, if they are read within a second."""
-        end = self._loop.time() + _LAST_WORDS_S
-        while self._sockets.open and self._loop.time() < end:
-            await asyncio.sleep(_BETWEEN_LOOKS_S)
-        self._sockets.close()
-        await asyncio.sleep(0)
+    async def _shut_down(self) -> None:
+        """Answer what is parked, and wait for the last sync."""
+        self._node.shut_down()
+        self._iterate()
+        if self.broker.syncer is not None:
+            self._last_sync = _LastSync()
+            self.broker.syncer.hold(self._last_sync)
+            self._schedule_iteration()
+            await self._last_sync.event.wait()
+            self._iterate()
+
+    async def _disconnect_all(self) -> None:
+        """Disconnect all clients, after a short time for reading the last responses."""
+        end = self._loop.time() + _CLOSING_S
+        while self._transport.channels and self._loop.time() < end:
+            await asyncio.sleep(_CLOSING_POLL_S)
+        self._loop.remove_reader(self._transport.fileno())
 
     async def _serve_metrics(self, asked: Address) -> None:
-        # Imported only where it is wanted: Prometheus' library takes a while to load.
-        from kohort.node.metrics_page import MetricsPage  # noqa: PLC0415
+        # Imported only if needed: prometheus_client is slow to import.
+        with require_extra("the metrics page of a node"):
+            from kohort.node.metrics_http import MetricsServer  # noqa: PLC0415
 
-        page = MetricsPage(self.broker)
+        page = MetricsServer(self.broker)
         try:
             port = await page.start(asked.host, asked.port)
         except (OSError, UnicodeError) as error:
-            self._sockets.close()
-            self._close_files()
+            self._close()
             where = f"{asked.host}:{asked.port}"
-            raise CannotStart(f"cannot serve metrics on {where}: {_reason(error)}") from error
-        self._metrics_page = page
+            raise NodeStartError(f"cannot serve metrics on {where}: {_reason(error)}") from error
+        self._metrics_server = page
         self.metrics_address = Address(host=asked.host, port=port)
-        journal.say("metrics-served", address=f"{asked.host}:{port}")
+        log_events.info("metrics-served", address=f"{asked.host}:{port}")
 
-    def _close_files(self) -> None:
-        if self._syncer is not None:
-            self._syncer.close()
+    def _close(self) -> None:
+        self._transport.close()
+        if self._sync_thread is not None:
+            self._sync_thread.close()
         if self._failure is None:
             self._catalog.close(self._clock.now())
         else:
@@ -178,124 +213,138 @@ class Server:
         name, _, number = given.rpartition("//")[2].rpartition(":")
         return Address(host=name, port=int(number))
 
-    # As the connections' hub
+    # Iterations
 
-    @property
-    def figures(self) -> Figures:
-        return self.broker.figures
+    def _connect(self, channel: Channel[Connection], host: str, port: int) -> Connection | None:
+        return self._node.connect(channel, host, port)
 
-    def handle(self, request: Request) -> None:
-        dispatch.handle(self.broker, request, self._clock.now())
-        if not self._is_arming:
-            # Many may be taken up in one turn: deadlines are looked at once, at its end.
-            self._is_arming = True
-            self._sockets.afterwards(self._arm_late)
+    def _on_ready(self) -> None:
+        """Sockets are ready."""
+        for connections in self._transport.read_ready():
+            self._iterate(connections)
 
-    def handle_unsupported(self, frame: bytes) -> bytes | None:
-        return dispatch.answer_unsupported(frame)
+    def _on_timer(self) -> None:
+        self._armed_at = self._timer = None
+        self._node.timers_due()
+        self._iterate()
 
-    def joined(self, connection: Connection) -> bool:
-        if self._is_stopping:
-            return False
-        if len(self._connections) >= self._settings["max.connections"]:
-            journal.warn("connection-refused", peer=connection.peer, reason="max.connections")
-            self.figures.connections_refused += 1
-            return False
-        self._connections.add(connection)
-        self.figures.connections_opened += 1
-        self.figures.connections = len(self._connections)
-        return True
+    def _on_scheduled(self) -> None:
+        # Requests that arrived meanwhile join this iteration and its sync.
+        self._is_iteration_scheduled = False
+        self._on_ready()
 
-    def left(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        self.figures.connections = len(self._connections)
-
-    # Time
-
-    def _arm_late(self) -> None:
-        self._is_arming = False
-        self._arm()
-
-    def _arm(self) -> None:
-        """One timer for the earliest deadline; a later one is found when this one fires."""
-        deadline = self.broker.next_deadline()
-        if deadline is None or (self._armed_at is not None and self._armed_at <= deadline):
+    def _iterate(self, fed: Sequence[Connection] = ()) -> None:
+        """Run one iteration, then schedule the next one if there is work for it."""
+        if self._failure is not None:
             return
+        try:
+            has_work = self._node.iterate(fed)
+        except InconsistentState as error:
+            self._stop_for_bug(error)
+            return
+        if has_work:
+            self._schedule_iteration()
+        deadline = self._node.next_deadline()
+        if deadline is not None and (self._armed_at is None or deadline < self._armed_at):
+            self._arm(deadline)
+
+    def _schedule_iteration(self) -> None:
+        if not self._is_iteration_scheduled:
+            self._is_iteration_scheduled = True
+            self._loop.call_soon(self._on_scheduled)
+
+    def _arm(self, deadline: Millis) -> None:
+        """One timer for the earliest deadline; a later one is found when this one fires."""
         if self._timer is not None:
             self._timer.cancel()
         self._armed_at = deadline
         delay_ms = max(0, deadline - self._clock.now())
-        self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
+        self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
 
-    def _wake(self) -> None:
-        self._armed_at = self._timer = None
-        self.broker.fire_due(self._clock.now())
-        self._arm()
+    def sync_finished(self, future: "Future[float]") -> None:
+        error = future.exception()
+        if error is None:
+            self._node.sync_finished(future.result())
+            self._iterate()
+        else:
+            assert self.broker.syncer is not None, "nothing was synced"
+            self.broker.syncer.fail()
+            self._fail(error)
 
-    def _load(self, steps: Iterator[None]) -> None:
-        """One chunk of history per turn of the loop: clients are answered in between."""
+    # Work between iterations
+
+    def _load(self) -> None:
+        """Load one chunk of `__consumer_offsets` at a time; requests are handled in between."""
         try:
-            is_done = next(steps, _DONE) is _DONE
+            self._node.load()
         except LogError as error:
             self._fail(error)
             return
-        if is_done:
-            journal.say("groups-loaded", groups=len(self.broker.groups.coordinator.groups))
-            self._arm()
+        if self._node.is_loaded:
+            log_events.info("groups-loaded", groups=len(self.broker.coordinator.groups))
+            self._iterate()
         else:
-            self._loop.call_soon(self._load, steps)
+            self._loop.call_soon(self._load)
+
+    def _clean(self) -> None:
+        is_done = self._node.clean(_CLEANING_BUDGET_BYTES)
+        delay_s = self._node.cleaning_interval_ms / 1000 if is_done else _CLEANING_PAUSE_S
+        self._loop.call_later(delay_s, self._clean)
 
     @property
-    def _housekeeping_interval(self) -> float:
-        # Not only retention waits for it: it also moves the point a recovery begins from.
-        interval_ms: int = self._settings["log.retention.check.interval.ms"]
-        return min(interval_ms, _CHECKPOINT_INTERVAL_MS) / 1000
-
-    def _keep_house(self) -> None:
-        """A little at a time: compacting a large log at once would keep every client waiting."""
-        cleaned = self._catalog.clean(self._clock.now(), _CLEANING_BUDGET_BYTES)
-        if cleaned.failure is not None:
-            journal.warn("checkpoint-failed", reason=cleaned.failure)
-        delay_s = self._housekeeping_interval if cleaned.is_done else _BETWEEN_CLEANINGS_S
-        self._loop.call_later(delay_s, self._keep_house)
+    def _idle_interval_s(self) -> float:
+        interval_ms: int = self._settings["connections.max.idle.ms"]
+        return interval_ms / 1000
 
     def _close_idle(self) -> None:
-        for connection in tuple(self._connections):
-            connection.close_if_idle()
-        self._loop.call_later(self._settings["connections.max.idle.ms"] / 1000, self._close_idle)
+        self._node.close_idle()
+        self._loop.call_later(self._idle_interval_s, self._close_idle)
 
-    # Threads
-
-    def _take_unsynced(self) -> tuple[Unsynced, ...]:
-        return self.broker.take_unsynced()
-
-    def _call_soon(self, then: Callable[[], None]) -> object:
-        return self._loop.call_soon_threadsafe(then)
+    # Failures
 
     def _fail(self, error: BaseException) -> None:
-        """What the disk holds is no longer known, or cannot be read: nothing can be promised."""
-        journal.warn("disk-failed", reason=error)
-        self._give_up(f"the disk failed: {error}")
+        """Stop because the disk failed: its content is unknown or unreadable."""
+        log_events.warning("disk-failed", reason=error)
+        self._stop_with(f"the disk failed: {error}")
 
-    def _notice(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An error nobody has caught. One of ours is a broken invariant: nothing else may run."""
-        loop.default_exception_handler(context)
+    def _on_uncaught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handle an uncaught exception. Unless the operating system caused it, it is a bug."""
         error = context.get("exception")
-        if error is not None and not isinstance(error, OSError):
-            self._give_up(f"an error that should not be: {error!r}")
+        if error is None or isinstance(error, OSError):
+            loop.default_exception_handler(context)
+        else:
+            self._stop_for_bug(error)
 
-    def _give_up(self, reason: str) -> None:
-        self._failure = self._failure or GaveUp(reason)
+    def _stop_for_bug(self, error: BaseException) -> None:
+        cause = error.__cause__ or error
+        log_events.internal_error("stopped-by-bug", error=cause)
+        self._stop_with(
+            f"internal error ({type(cause).__name__}: {cause}); this is a bug in Kohort, please"
+            " report the traceback above. The node stopped because memory and log may differ."
+            " Everything acknowledged is stored, so the node can be started again"
+        )
+
+    def _stop_with(self, reason: str) -> None:
+        self._failure = self._failure or NodeFailed(reason)
         self.stopping.set()
+        if self._last_sync is not None:
+            self._last_sync.release()
+
+
+class _LastSync:
+    """Waits for the last sync, or for its failure."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def release(self) -> None:
+        self.event.set()
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """Without what asyncio adds, which names the address a second time."""
+    """The reason without the address, which asyncio adds and the message already has."""
     if isinstance(error, UnicodeError):
-        return "no host can have that name"
+        return "invalid host name"
     if isinstance(error, socket.gaierror) or error.errno is None:
         return error.strerror or str(error)
     return os.strerror(error.errno)
-
-
-_DONE: Final = object()

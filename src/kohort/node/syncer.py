@@ -1,98 +1,80 @@
-"""One sync for many: whatever was written meanwhile shares the next one.
+"""Batches syncs: everything that was written before a round starts shares its sync.
 
-A thread does the waiting. While it syncs one round, the next one gathers, and goes on gathering
-for as long as every turn of the loop brings more: a sync costs as much as several requests, so a
-crowd that comes together is to share one. A failed sync is not survivable, since nobody knows what
-is on the disk after it: the node is told to stop.
+One round runs at a time. While it runs, the next one collects. A round also waits for further
+iterations of the event loop while each brings more to sync, up to a limit: one sync costs as much
+as several requests. The sync itself is the disk driver's; its completion is an input of the loop.
+
+A failed sync is final: the operating system reports a lost page once, so a later sync could succeed
+without the data being on disk. The node must stop.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from time import perf_counter
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from kohort.log.sync_queue import PendingSync
 from kohort.node.metrics import SYNC_SECONDS, Histogram
 
-_TURNS_MAX: Final = 4
-"""For which a round gathers; protects those who came first from waiting for an endless stream."""
+_COLLECTING_ITERATIONS_MAX: Final = 4
+"""Iterations for which a round collects; bounds the wait of the first response in it."""
 
 
-class Syncable(Protocol):
-    def sync(self) -> None: ...
+class Held(Protocol):
+    """Something that waits for a sync."""
+
+    def release(self) -> None: ...
+
+
+class SyncDriver(Protocol):
+    """Syncs files without blocking the loop, and reports to `NodeLoop.sync_finished`."""
+
+    def start(self, files: Sequence[PendingSync]) -> None: ...
 
 
 class Syncer:
-    """Gathers what is unsynced and who waits for it; calls back on the thread that asked."""
-
-    def __init__(
-        self,
-        take_unsynced: Callable[[], Iterable[Syncable]],
-        call_soon: Callable[[Callable[[], None]], object],
-        on_failure: Callable[[BaseException], None],
-        executor: Executor | None = None,
-    ) -> None:
-        self._take_unsynced = take_unsynced
-        self._call_soon = call_soon
-        self._on_failure = on_failure
-        self._executor = executor or ThreadPoolExecutor(1, "sync")
+    def __init__(self, driver: SyncDriver) -> None:
+        self._driver = driver
         self.seconds = Histogram(SYNC_SECONDS)
-        self._waiting: list[Callable[[], None]] = []
-        self._is_running = False
-        self._is_requested = False
+        self._waiting: list[Held] = []
+        self._running: list[Held] | None = None
+        self._iterations = 0
+        self._count_before = 0
         self._has_failed = False
 
     @property
     def is_idle(self) -> bool:
-        return not self._is_running and not self._waiting
+        return self._running is None and not self._waiting
 
-    def after(self, then: Callable[[], None]) -> None:
-        """Run `then` once everything written so far is on the disk."""
-        self._waiting.append(then)
-        self._request()
+    @property
+    def is_collecting(self) -> bool:
+        """Whether a round waits to be started by one of the next iterations."""
+        return bool(self._waiting) and self._running is None and not self._has_failed
 
-    def close(self) -> None:
-        self._executor.shutdown(wait=True)
+    def hold(self, held: Held) -> None:
+        """Release it once everything written so far is synced."""
+        self._waiting.append(held)
 
-    def _request(self) -> None:
-        if self._waiting and not self._is_running and not self._is_requested:
-            self._is_requested = True
-            self._call_soon(lambda: self._gather(_TURNS_MAX, 0))
-
-    def _gather(self, turns: int, count_before: int) -> None:
-        """At the end of a turn of the loop: whoever came in it shares the sync."""
+    def end_iteration(self, take_pending_syncs: Callable[[], Sequence[PendingSync]]) -> None:
+        """Start a round, unless this iteration brought more to sync and may not be the last."""
+        if not self.is_collecting:
+            return
         count = len(self._waiting)
-        if turns and count > count_before:
-            self._call_soon(lambda: self._gather(turns - 1, count))
-        else:
-            self._is_requested = False
-            self._start()
-
-    def _start(self) -> None:
-        if self._is_running or self._has_failed or not self._waiting:
+        if count > self._count_before and self._iterations < _COLLECTING_ITERATIONS_MAX:
+            self._iterations += 1
+            self._count_before = count
             return
-        files = tuple(self._take_unsynced())
-        waiting, self._waiting = self._waiting, []
-        self._is_running = True
-        future = self._executor.submit(_sync_all, files)
-        future.add_done_callback(lambda done: self._call_soon(lambda: self._finish(done, waiting)))
+        self._iterations = self._count_before = 0
+        self._running, self._waiting = self._waiting, []
+        self._driver.start(take_pending_syncs())
 
-    def _finish(self, done: "Future[float]", waiting: list[Callable[[], None]]) -> None:
-        self._is_running = False
-        error = done.exception()
-        if error is not None:
-            # Another sync might succeed and mean nothing: the system tells of a lost page once.
-            self._has_failed = True
-            self._on_failure(error)
-            return
-        self.seconds.add(done.result())
-        for then in waiting:
-            then()
-        self._request()
+    def finish(self, seconds: float) -> None:
+        """The running round is on disk."""
+        assert self._running is not None, "no sync was started"
+        self.seconds.add(seconds)
+        released, self._running = self._running, None
+        for held in released:
+            held.release()
 
-
-def _sync_all(files: tuple[Syncable, ...]) -> float:
-    """Returns how many seconds it took."""
-    began = perf_counter()
-    for file in files:
-        file.sync()
-    return perf_counter() - began
+    def fail(self) -> None:
+        """The running round failed: what waits is never released."""
+        self._has_failed = True
+        self._running = None

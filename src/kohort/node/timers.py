@@ -8,14 +8,14 @@ from kohort.types import Millis
 K = TypeVar("K")
 
 _STALE_MIN: Final = 1000
-"""Below so many entries it is not worth looking for those that mean nothing any more."""
+"""The heap is not swept for stale entries while it has fewer entries than this."""
 
 
 class Timers(Generic[K]):
-    """Set, moved and cancelled by key; due ones come out in the order of time, then of arrival.
+    """Timers are set, moved and cancelled by key, and fire in the order of deadline, then arrival.
 
-    The heap may hold a deadline that has since moved later or away. It is looked at again when
-    its old time comes, so a timer that keeps moving has one entry, not one per move.
+    The heap may contain a deadline that was moved later or cancelled. It is checked when its old
+    time comes, so a timer that is moved often has one entry, not one per move.
     """
 
     def __init__(self) -> None:
@@ -23,6 +23,8 @@ class Timers(Generic[K]):
         self._scheduled: dict[K, Millis] = {}
         self._heap: list[tuple[Millis, int, K]] = []
         self._arrivals = 0
+        self.earliest: Millis | None = None
+        """When to check next: not later than the next deadline, sometimes earlier."""
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -36,16 +38,12 @@ class Timers(Generic[K]):
     def cancel(self, key: K) -> None:
         self._deadlines.pop(key, None)
 
-    def next_deadline(self) -> Millis | None:
-        """When to look again: never later than the next timer is due, at times earlier."""
-        return self._heap[0][0] if self._heap else None
-
     def take_due(self, now: Millis) -> list[K]:
         due: list[K] = []
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != at:
-                continue  # an entry that a later, earlier-set one has replaced
+                continue  # a stale entry: an earlier deadline was set after it
             del self._scheduled[key]
             deadline = self._deadlines.get(key)
             if deadline is None:
@@ -55,21 +53,24 @@ class Timers(Generic[K]):
             else:
                 del self._deadlines[key]
                 due.append(key)
+        self.earliest = self._heap[0][0] if self._heap else None
         return due
 
     def _schedule(self, key: K, deadline: Millis) -> None:
         self._scheduled[key] = deadline
         self._arrivals += 1
         heapq.heappush(self._heap, (deadline, self._arrivals, key))
+        self.earliest = self._heap[0][0]
         if len(self._heap) > _STALE_MIN and len(self._heap) > 2 * len(self._deadlines):
             self._sweep()
 
     def _sweep(self) -> None:
-        """Drop what was cancelled or has moved, or far deadlines would pile up until their time."""
+        """Drop stale entries. Otherwise distant deadlines would accumulate until their time."""
         self._heap = [
             entry
             for entry in self._heap
             if entry[2] in self._deadlines and self._scheduled.get(entry[2]) == entry[0]
         ]
         heapq.heapify(self._heap)
+        self.earliest = self._heap[0][0] if self._heap else None
         self._scheduled = {key: at for at, _, key in self._heap}

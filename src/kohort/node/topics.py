@@ -1,93 +1,106 @@
-"""The topics of this node: which there are, which may be made, and how requests name them."""
+"""The topics of this broker: lookup by name or id, checks, creation and changes."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import uuid4
 
+from kohort.events.internal_topics import CONSUMER_OFFSETS, KOHORT_EVENTS
 from kohort.log.catalog import Catalog
-from kohort.log.catalog_file import KeptTopic
-from kohort.log.errors import Refused
+from kohort.log.catalog_file import CatalogTopic
+from kohort.log.errors import RequestRejected
+from kohort.log.file_names import check_topic_name
 from kohort.log.limits import LEADER_EPOCH
-from kohort.log.names import check_topic_name
 from kohort.log.partition import PartitionLog
-from kohort.log.settings import parse_settings
-from kohort.node.config import Settings
-from kohort.types import ErrorCode, Millis, Partition, Topic, Uuid, value
-
-OFFSETS: Final = Topic("__consumer_offsets")
-EVENTS: Final = Topic("__kohort_events")
+from kohort.log.topic_config import parse_settings
+from kohort.node.config import BrokerConfig
+from kohort.types import BrokerId, ErrorCode, Millis, Partition, Topic, Uuid, value
 
 PARTITIONS_MAX: Final = 10_000
-"""Of one topic; protects file descriptors and memory. Kafka makes no more in one request."""
+"""Per topic; protects file descriptors and memory. Kafka's limit for one request."""
 
 
 def is_internal(name: str) -> bool:
-    """Whether a topic is the node's own: everybody may read it, nobody else writes to it."""
-    return name in (OFFSETS, EVENTS)
+    """Whether only the broker itself may write to this topic. Every client may read it."""
+    return name in (CONSUMER_OFFSETS, KOHORT_EVENTS)
 
 
-def find_epoch_fault(leader_epoch: int) -> ErrorCode | None:
-    """What is wrong with the epoch a client believes in. Below zero it did not tell one.
+def find_leader_epoch_error(leader_epoch: int) -> ErrorCode | None:
+    """Check the leader epoch that a client sent; a negative one means that it sent none.
 
-    None can be too old, since there never was an earlier leader.
+    No epoch is too old, because there was never an earlier leader.
     """
     return ErrorCode.UNKNOWN_LEADER_EPOCH if leader_epoch > LEADER_EPOCH else None
 
 
-def missing_error(name: str) -> ErrorCode:
-    """What is said of a topic that does not exist: whether it could."""
+def unknown_topic_error(name: str) -> ErrorCode:
+    """The error for a topic that does not exist: an invalid name, or an unknown topic."""
     try:
         check_topic_name(name)
-    except Refused as refusal:
+    except RequestRejected as refusal:
         return refusal.code
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def check_single(name: str, times: int) -> None:
-    """A request says one thing about a topic, or about anything else with a name."""
+def check_named_once(name: str, times: int) -> None:
+    """A request must not name the same topic, or other resource, twice."""
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{name} is named {times} times")
+        raise RequestRejected(
+            ErrorCode.INVALID_REQUEST, f"{name} appears {times} times in the request"
+        )
 
 
-def check_count(partition_count: int) -> None:
+def check_partition_count(partition_count: int) -> None:
     if partition_count < 1:
-        reason = f"{partition_count} partitions; there must be at least one"
-        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+        reason = f"{partition_count} partitions: a topic has at least one"
+        raise RequestRejected(ErrorCode.INVALID_PARTITIONS, reason)
     if partition_count > PARTITIONS_MAX:
-        reason = f"{partition_count} partitions; at most {PARTITIONS_MAX} are made"
-        raise Refused(ErrorCode.POLICY_VIOLATION, reason)
+        reason = f"{partition_count} partitions: the maximum is {PARTITIONS_MAX}"
+        raise RequestRejected(ErrorCode.POLICY_VIOLATION, reason)
+
+
+def check_replicas(broker_ids: tuple[BrokerId, ...], node_id: BrokerId) -> None:
+    """A manual assignment must name this broker and no other."""
+    if broker_ids != (node_id,):
+        reason = f"replicas {list(broker_ids)}: this cluster has only broker {node_id}"
+        raise RequestRejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def check_replication_factor(replication_factor: int) -> None:
+    """1, or -1 for the default, which is 1."""
+    if replication_factor not in (1, -1):
+        reason = f"replication factor {replication_factor}: this cluster has one broker, so use 1"
+        raise RequestRejected(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
 
 
 def _unify(name: Topic) -> str:
-    """Metrics write '.' as '_', so two topics may not differ in that alone."""
+    """Metric names replace '.' by '_', so two topics must not differ in that alone."""
     return name.replace(".", "_")
 
 
 @value
-class Named:
-    """A topic as a request named it, whether it exists or not."""
+class ResolvedTopic:
+    """The topic that a request names by name or id; it may not exist."""
 
     name: Topic
-    count: int
-    missing: ErrorCode
+    partition_count: int
+    """0 if the topic does not exist."""
+    missing_error: ErrorCode
 
-    def find_fault(self, partition: Partition) -> ErrorCode | None:
-        if 0 <= partition < self.count:
+    def find_error(self, partition: Partition) -> ErrorCode | None:
+        if 0 <= partition < self.partition_count:
             return None
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if self.count else self.missing
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if self.partition_count else self.missing_error
 
 
 @value
 class NewTopic:
-    """A topic to be made."""
-
     name: Topic
     partition_count: int
     overrides: Mapping[str, str]
 
 
 def fresh_topic_id() -> Uuid:
-    """A random one; never one that begins with a dash where tools write it, as Kafka sees to."""
+    """A random id. As in Kafka its base64 form does not begin with a dash, for command lines."""
     while True:
         fresh = uuid4().bytes
         if fresh[0] >> 2 != _DASH:
@@ -95,14 +108,14 @@ def fresh_topic_id() -> Uuid:
 
 
 _DASH: Final = 62
-"""The six bits that base64 writes as a dash in names."""
+"""The six bits that URL-safe base64 writes as a dash."""
 
 
 class Topics:
     def __init__(
         self,
         catalog: Catalog,
-        settings: Settings,
+        settings: BrokerConfig,
         fresh_id: Callable[[], Uuid] = fresh_topic_id,
     ) -> None:
         self.catalog = catalog
@@ -111,18 +124,18 @@ class Topics:
         self._offsets: list[PartitionLog] | None = None
         self._unified = {_unify(topic.name): topic.name for topic in catalog.topics}
 
-    # Looking
+    # Lookup
 
-    def all(self) -> tuple[KeptTopic, ...]:
+    def all(self) -> tuple[CatalogTopic, ...]:
         return self.catalog.topics
 
-    def find(self, name: Topic) -> KeptTopic | None:
+    def find(self, name: Topic) -> CatalogTopic | None:
         return self.catalog.find_topic(name)
 
-    def find_by_id(self, topic_id: Uuid) -> KeptTopic | None:
+    def find_by_id(self, topic_id: Uuid) -> CatalogTopic | None:
         return self.catalog.find_topic_by_id(topic_id)
 
-    def name(self, name: Topic, topic_id: Uuid, *, by_id: bool) -> Named:
+    def resolve(self, name: Topic, topic_id: Uuid, *, by_id: bool) -> ResolvedTopic:
         if by_id:
             topic = self.catalog.find_topic_by_id(topic_id)
             missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -130,8 +143,10 @@ class Topics:
             topic = self.catalog.find_topic(name)
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None:
-            return Named(name=name, count=0, missing=missing)
-        return Named(name=topic.name, count=topic.partition_count, missing=missing)
+            return ResolvedTopic(name=name, partition_count=0, missing_error=missing)
+        return ResolvedTopic(
+            name=topic.name, partition_count=topic.partition_count, missing_error=missing
+        )
 
     def has(self, name: Topic, partition: Partition) -> bool:
         return self.catalog.partition(name, partition) is not None
@@ -140,48 +155,52 @@ class Topics:
         topic = self.catalog.find_topic(name)
         return None if topic is None else topic.topic_id
 
-    # Making and changing: Refused says why not, StorageError that the disk failed
+    # Creation and changes raise RequestRejected, or StorageError if the disk fails.
 
     def check_name(self, name: Topic) -> None:
         check_topic_name(name)
         if self.find(name) is not None:
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists already")
+            raise RequestRejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
         colliding = self._unified.get(_unify(name))
         if colliding is not None:
-            # DEVIATION: Kafka overlooks it where both are made in one request.
-            reason = f"topic {name} collides with {colliding}: '.' and '_' count as the same"
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+            # DEVIATION: Kafka misses the collision if one request creates both topics.
+            reason = (
+                f"topic {name} collides with {colliding}: '.' and '_' are the same in metric names"
+            )
+            raise RequestRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 
     def check_overrides(self, overrides: Mapping[str, str]) -> None:
         parse_settings(overrides, self._settings.topic_defaults())
 
-    def create(self, new: NewTopic, now: Millis) -> KeptTopic:
+    def create(self, new: NewTopic, now: Millis) -> CatalogTopic:
         self.check_name(new.name)
         self.check_overrides(new.overrides)
-        check_count(new.partition_count)
+        check_partition_count(new.partition_count)
         topic = self.catalog.create_topic(
             new.name, self.fresh_id(), new.partition_count, new.overrides, now
         )
         self._unified[_unify(new.name)] = new.name
         return topic
 
-    def create_on_demand(self, name: Topic, now: Millis) -> KeptTopic:
-        """As asking for it does: with the node's defaults, or if it is internal, with its own."""
+    def create_on_demand(self, name: Topic, now: Millis) -> CatalogTopic:
+        """Create a topic because a metadata request named it, with the default settings."""
         return self.create(self._defaults(name), now)
 
-    def check_growth(self, name: Topic, count: int) -> KeptTopic:
-        """The topic, if it may have that many partitions."""
+    def check_growth(self, name: Topic, count: int) -> CatalogTopic:
+        """Return the topic if it may grow to that many partitions."""
         topic = self.find(name)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        if name == OFFSETS:
-            # DEVIATION: Kafka lets it happen, and loses every group that then belongs elsewhere.
-            reason = f"{name} keeps its partitions: groups are found by their number"
-            raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+            raise RequestRejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        if name == CONSUMER_OFFSETS:
+            # DEVIATION: Kafka allows it, and loses the groups whose partition changes.
+            reason = (
+                f"{name} cannot grow: the partition of a group depends on the number of partitions"
+            )
+            raise RequestRejected(ErrorCode.INVALID_PARTITIONS, reason)
         if count <= topic.partition_count:
-            reason = f"topic {name} has {topic.partition_count} partitions; {count} are not more"
-            raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
-        check_count(count)
+            reason = f"topic {name} has {topic.partition_count} partitions; {count} is not more"
+            raise RequestRejected(ErrorCode.INVALID_PARTITIONS, reason)
+        check_partition_count(count)
         return topic
 
     def add_partitions(self, name: Topic, count: int, now: Millis) -> None:
@@ -192,25 +211,25 @@ class Topics:
         self.catalog.alter_settings(name, overrides)
 
     def delete(self, name: Topic) -> None:
-        if name == OFFSETS:
-            # DEVIATION: Kafka deletes it, and with it every group and every committed offset.
-            reason = f"{name} is where groups are kept"
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        if name == CONSUMER_OFFSETS:
+            # DEVIATION: Kafka deletes it, with every group and every committed offset.
+            reason = f"{name} cannot be deleted: it stores the consumer groups"
+            raise RequestRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         self.catalog.delete_topic(name)
         self._unified.pop(_unify(name), None)
 
-    # The node's own
+    # Internal topics
 
     def offsets_partitions(self, now: Millis) -> list[PartitionLog]:
         if self._offsets is None:
-            self._offsets = self._own_partitions(OFFSETS, now)
+            self._offsets = self._internal_partitions(CONSUMER_OFFSETS, now)
         return self._offsets
 
     def events_partition(self, now: Millis) -> PartitionLog:
-        found = self.catalog.partition(EVENTS, Partition(0))
-        return found or self._own_partitions(EVENTS, now)[0]
+        found = self.catalog.partition(KOHORT_EVENTS, Partition(0))
+        return found or self._internal_partitions(KOHORT_EVENTS, now)[0]
 
-    def _own_partitions(self, name: Topic, now: Millis) -> list[PartitionLog]:
+    def _internal_partitions(self, name: Topic, now: Millis) -> list[PartitionLog]:
         topic = self.find(name) or self.create_on_demand(name, now)
         partitions = []
         for index in range(topic.partition_count):
@@ -223,7 +242,7 @@ class Topics:
         settings = self._settings
         count: int = settings["num.partitions"]
         overrides: dict[str, str] = {}
-        if name == OFFSETS:
+        if name == CONSUMER_OFFSETS:
             count = settings["offsets.topic.num.partitions"]
             size = settings["offsets.topic.segment.bytes"]
             overrides = {
@@ -231,8 +250,8 @@ class Topics:
                 "segment.bytes": str(size),
                 "compression.type": "producer",
             }
-        elif name == EVENTS:
+        elif name == KOHORT_EVENTS:
             count = 1
-            kept_ms = settings["kohort.events.retention.ms"]
-            overrides = {"cleanup.policy": "delete", "retention.ms": str(kept_ms)}
+            retention_ms = settings["kohort.events.retention.ms"]
+            overrides = {"cleanup.policy": "delete", "retention.ms": str(retention_ms)}
         return NewTopic(name=name, partition_count=count, overrides=overrides)

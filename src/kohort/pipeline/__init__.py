@@ -1,32 +1,36 @@
-"""Topics into Spark under a consumer group, and every rebalance explained.
+"""Read and write topics with Spark as a member of a consumer group, and analyse rebalances.
 
-The only room that knows Spark. It never moves a group's offset before Spark has kept the batch.
+The only package that uses Spark. It commits an offset to the group only after Spark has made the
+batch durable.
 
-    kohort.pipeline.register(spark)
     spark.readStream.format("kohort").option("subscribe", "orders").option("group.id", "etl")
 """
 
 from typing import TYPE_CHECKING
+
+from kohort.extras import require_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def register(spark: "SparkSession") -> None:
-    """From now on `spark` knows `format("kohort")`, to read and to write."""
-    # Pure parts need no Spark.
-    from pyspark.errors import AnalysisException  # noqa: PLC0415
+    """Register `format("kohort")`, and check that Spark's Python workers can run it.
 
-    from kohort.pipeline.errors import PipelineError  # noqa: PLC0415
-    from kohort.pipeline.format import KohortDataSource  # noqa: PLC0415
+    Spark finds the format by itself through the package `pyspark_kohort`; the check is the reason
+    to call this.
+    """
+    # The pure modules of this package must be importable without PySpark.
+    with require_extra("kohort.pipeline"):
+        from pyspark.errors import AnalysisException  # noqa: PLC0415
 
+        from kohort.pipeline.data_source import KohortDataSource  # noqa: PLC0415
+        from kohort.pipeline.worker_python import check_session_python  # noqa: PLC0415
+
+    check_session_python(spark)
     try:
         spark.dataSource.register(KohortDataSource)
     except AnalysisException as error:
+        # Spark has found it through pyspark_kohort, and does not let a session replace it.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
-        # Spark neither finds it in such a session nor takes it.
-        raise PipelineError(
-            "Spark does not let a session know a format that the session it was made from by "
-            "newSession() knows: use that one, or a new SparkSession"
-        ) from error

@@ -1,8 +1,7 @@
-"""Fetched record batches become Arrow batches, without a Python object for any record.
+"""Decode fetched record batches to Arrow batches, without a Python object per record.
 
-A batch's header is looked at here, its checksum and compression are checked here, and what nobody
-wants is left out here: control batches, aborted transactions, offsets out of range. The records
-themselves are found by the compiled kernel and gathered by Arrow.
+This module reads batch headers, checks checksums, decompresses, and drops control batches, aborted
+transactions and offsets out of range. The compiled kernel finds the records; Arrow copies them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kohort.client.fetching.aborted import Aborted
+from kohort.client.fetch.aborted_transactions import AbortedTransactionFilter
 from kohort.pipeline import kernel
-from kohort.pipeline.columns import ARROW_HEADER, arrow_schema
+from kohort.pipeline.spark_schema import ARROW_HEADER, arrow_schema
 from kohort.types import Offset, Partition, Topic, value
 from kohort.wire import batch, compression
 from kohort.wire.api.k01_fetch import AbortedTransaction
@@ -23,15 +22,15 @@ from kohort.wire.compression import Codec
 from kohort.wire.errors import MalformedMessage
 
 _GROUP_BYTES_MAX: Final = 1024 * 1024
-"""How much is decoded at once, but for a single batch: what fits into caches is twice as fast."""
+"""Bytes decoded at once, unless a batch is larger. Data in the CPU cache decodes twice as fast."""
 
 _MILLIS_MAX: Final = (2**63 - 1) // 1000
-"""The last moment that can be told in microseconds."""
+"""The latest timestamp that fits into 64 bits of microseconds."""
 
 
 @value
-class Slice:
-    """The offsets that are wanted of one partition: from `first` up to, but without, `stop`."""
+class PartitionSlice:
+    """Offsets to decode of one partition, from `first` up to but excluding `stop`."""
 
     topic: Topic
     partition: Partition
@@ -40,24 +39,26 @@ class Slice:
 
 
 class Decoder:
-    """Turns the answers of fetches into Arrow batches with the columns of Spark's Kafka source."""
+    """Decodes fetch responses to Arrow batches with the columns of Spark's Kafka source."""
 
-    def __init__(self, wanted: Slice, *, includes_headers: bool, check_crcs: bool = True) -> None:
+    def __init__(
+        self, wanted: PartitionSlice, *, includes_headers: bool, check_crcs: bool = True
+    ) -> None:
         self._wanted = wanted
         self._includes_headers = includes_headers
         self._check_crcs = check_crcs
         self._schema = arrow_schema(includes_headers=includes_headers)
         self.next_offset = wanted.first
-        """How far all that was decoded reaches: where the next fetch begins."""
+        """The offset of the next fetch."""
 
     def decode(
         self, content: bytes, aborted: Iterable[AbortedTransaction] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The wanted records; MalformedMessage where the bytes are not what they claim.
+        """The wanted records; raises MalformedMessage for malformed bytes.
 
-        With a list of aborted transactions, even an empty one, only committed records come out.
+        With a list of aborted transactions, even an empty one, only committed records are returned.
         """
-        filter_ = None if aborted is None else Aborted(aborted)
+        filter_ = None if aborted is None else AbortedTransactionFilter(aborted)
         group: list[tuple[int, BatchHeader, bytes | None]] = []
         size = 0
         for position, header in split(content, truncated_ok=True):
@@ -75,9 +76,13 @@ class Decoder:
         self.next_offset = min(self.next_offset, self._wanted.stop)
 
     def _find_body(
-        self, content: bytes, position: int, header: BatchHeader, aborted: Aborted | None
+        self,
+        content: bytes,
+        position: int,
+        header: BatchHeader,
+        aborted: AbortedTransactionFilter | None,
     ) -> bytes | None:
-        """What the records are in: b"" for the content itself, None where nobody wants them."""
+        """The decompressed records; b"" if they are not compressed, None to skip the batch."""
         if header.last_offset < self._wanted.first:
             return None
         if self._check_crcs:
@@ -100,14 +105,14 @@ class Decoder:
     ) -> Iterator[pa.RecordBatch]:
         if not group:
             return
-        buffer, batches = _lay_out(content, group)
+        buffer, batches = _join_bodies(content, group)
         records = np.empty(
             (kernel.RECORD_ROWS, int(batches[:, kernel.COUNT].sum())), dtype=np.int64
         )
         view = np.frombuffer(buffer, dtype=np.uint8)
         count = kernel.scan(view, batches, self._wanted.first, self._wanted.stop, records)
         if count < 0:
-            _refuse(content, group[-1 - count])
+            _raise_reason(content, group[-1 - count])
         if count:
             yield self._build(buffer, view, group, records, count)
 
@@ -127,18 +132,18 @@ class Decoder:
             pa.repeat(pa.scalar(wanted.topic), count),
             pa.repeat(pa.scalar(wanted.partition, pa.int32()), count),
             pa.array(records[kernel.OFFSET, :count]),
-            moments(records[kernel.TIME, :count]),
-            _time_types(group, records[kernel.OFFSET, :count]),
+            timestamps(records[kernel.TIME, :count]),
+            _timestamp_types(group, records[kernel.OFFSET, :count]),
         ]
         if self._includes_headers:
             columns.append(_headers(buffer, view, records, count))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def _lay_out(
+def _join_bodies(
     content: bytes, group: list[tuple[int, BatchHeader, bytes | None]]
 ) -> tuple[bytes, kernel.Numbers]:
-    """One buffer with the records of all batches in order, and where in it each batch is."""
+    """One buffer with the records of all batches in order, and the position of each batch."""
     batches = np.empty((len(group), kernel.BATCH_COLUMNS), dtype=np.int64)
     is_in_place = all(body is None for _, _, body in group)
     pieces: list[bytes] = []
@@ -162,18 +167,20 @@ def _lay_out(
     return (content if is_in_place else b"".join(pieces)), batches
 
 
-def _refuse(content: bytes, guilty: tuple[int, BatchHeader, bytes | None]) -> None:
-    """The careful reader says what is wrong. If it finds nothing, the kernel is what is wrong."""
-    position, header, _ = guilty
+def _raise_reason(content: bytes, rejected: tuple[int, BatchHeader, bytes | None]) -> None:
+    """Let the wire decoder report what is wrong. If it finds nothing, the kernel has a bug."""
+    position, header, _ = rejected
     batch.decode(content, position, check_crc=False)
-    raise AssertionError(f"the kernel refused a sound batch at offset {header.base_offset}")
+    raise AssertionError(
+        f"the kernel rejected a valid batch at offset {header.base_offset}; this is a bug in Kohort"
+    )
 
 
 def gather(buffer: bytes, spans: kernel.Numbers) -> tuple[pa.Array, pa.Array]:
-    """Two columns of bytes: keys and values, of records or of headers.
+    """Two binary columns: the keys and values of records or of headers.
 
-    Seen as one array, the buffer is key, what lies between, value, what lies between, and so on;
-    every fourth element is a key, and the second after it its value.
+    The buffer is read as one binary array of key, gap, value, gap, and so on: every fourth element
+    is a key, and the second after it is its value.
     """
     key_at, key_size, value_at, value_size = spans
     count = spans.shape[1]
@@ -195,14 +202,14 @@ def _take(whole: pa.Array, first: int, sizes: kernel.Numbers) -> pa.Array:
     return whole.take(pa.array(indices, mask=is_null if is_null.any() else None))
 
 
-def moments(times: kernel.Numbers) -> pa.Array:
-    """Spark counts in microseconds. A record without a time has -1, as in Spark's own source."""
+def timestamps(times: kernel.Numbers) -> pa.Array:
+    """Milliseconds to Spark's microseconds. A missing timestamp is -1, as in Spark's own source."""
     return pa.array(np.clip(times, -_MILLIS_MAX, _MILLIS_MAX) * 1000).cast(
         pa.timestamp("us", tz="UTC")
     )
 
 
-def _time_types(
+def _timestamp_types(
     group: list[tuple[int, BatchHeader, bytes | None]], offsets: kernel.Numbers
 ) -> pa.Array:
     kinds = {header.timestamp_type for _, header, _ in group}
@@ -223,9 +230,9 @@ def _headers(
     outcome = kernel.scan_headers(view, records, count, found)
     if outcome < 0:
         offset = records[kernel.OFFSET, -1 - outcome]
-        raise MalformedMessage("RecordBatch", "headers", 0, f"of the record at offset {offset}")
+        raise MalformedMessage("RecordBatch", "headers", 0, f"in the record at offset {offset}")
     keys, values = gather(buffer, found)
-    # Names that are no text are the producer's fault; a reader should not fail for them.
+    # Header names that are not UTF-8 are a producer's error and must not fail the reader.
     pairs = pa.StructArray.from_arrays([_as_text(keys), values], fields=list(ARROW_HEADER))
     lists = pa.ListArray.from_arrays(pa.array(edges), pairs)
     if counts.all():

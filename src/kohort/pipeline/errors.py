@@ -1,8 +1,8 @@
-"""What can go wrong in the pipeline; each says what to do about it."""
+"""The errors of the pipeline. Each message says what to do."""
 
 
 class PipelineError(Exception):
-    """Something that whoever runs the pipeline should hear of."""
+    """The base class of all errors that the pipeline raises for its user."""
 
 
 class BadSourceOption(PipelineError, ValueError):
@@ -10,20 +10,24 @@ class BadSourceOption(PipelineError, ValueError):
 
 
 class BadCheckpoint(PipelineError):
-    """A checkpoint that is not this query's."""
+    """A checkpoint that another query or another source wrote."""
+
+
+class BrokerUnavailable(PipelineError):
+    """No broker can be reached, or a broker answers with an error."""
 
 
 class DataLost(PipelineError):
-    """Records that were to be read are no more, and `failOnDataLoss` is true."""
+    """Records were deleted before they were read, and `failOnDataLoss` is true."""
 
 
-class NoSuchTopic(PipelineError):
-    """A topic that was named does not exist."""
+class TopicNotFound(PipelineError):
+    """A topic or a partition that the query names does not exist."""
 
 
-class NotJoined(PipelineError):
-    """The group did not let the query in, in time."""
+class JoinTimeout(PipelineError):
+    """The group assigned nothing to the query within `joinTimeoutMs`."""
 
 
-class NothingCame(PipelineError):
-    """A broker has records, by its own word, and does not give them."""
+class FetchTimeout(PipelineError):
+    """A broker returned no record within `fetchTimeoutMs`, although its log has some."""

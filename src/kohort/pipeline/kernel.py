@@ -1,7 +1,7 @@
-"""The compiled inner loops: where in a buffer the batches are, and the parts of every record.
+"""The compiled inner loops: they find record batches and the fields of every record in a buffer.
 
-They walk over numbers and write positions down; they copy nothing and build no object. What they
-doubt they refuse, and the wire's own careful reader is asked what is wrong.
+They write positions into arrays; they copy no bytes and create no objects. They reject any batch
+that looks wrong, and `kohort.wire.batch` then decodes it to report the reason.
 """
 
 from typing import Any, Final
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 
 START, END, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME = range(7)
-"""The columns that describe a batch; the append time is -1 where each record has its own."""
+"""The columns of a batch. The append time is -1 if each record has its own timestamp."""
 BATCH_COLUMNS: Final = 7
 
 ATTRIBUTES, PRODUCER_ID, POSITION = range(7, 10)
-"""What `walk` tells of a batch besides: the position is where its header begins."""
+"""Additional columns of `walk`. The position is that of the batch header."""
 WALK_COLUMNS: Final = 10
 
 OFFSET, TIME, KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, RECORD_END = range(9)
-"""The rows that describe the records: a record is a column, so that each row is an array."""
+"""The rows of the record array. A record is a column, so that each row is contiguous."""
 RECORD_ROWS: Final = 9
 
 _SEVEN: Final = np.uint64(0x7F)
@@ -41,7 +41,7 @@ _EIGHT: Final = np.uint64(8)
 
 
 def _crc_tables() -> NDArray[np.uint64]:
-    """CRC-32C of a byte with none to seven zero bytes behind it: eight bytes take one step."""
+    """Slicing-by-8 tables for CRC-32C: eight bytes are processed per step."""
     one = np.arange(256, dtype=np.uint64)
     for _ in range(8):
         one = np.where(one & _ONE, (one >> _ONE) ^ np.uint64(0x82F63B78), one >> _ONE)
@@ -56,7 +56,7 @@ _CRC: Final = _crc_tables()
 
 @njit(cache=True, nogil=True, inline="always")
 def _varint(buf: Any, pos: Any, end: Any) -> Any:
-    """The number at pos and the position behind it, which is -1 where it does not end in time."""
+    """The varint at pos and the position after it; position -1 if it does not end before `end`."""
     number = np.uint64(0)
     shift = np.uint64(0)
     while True:
@@ -72,12 +72,12 @@ def _varint(buf: Any, pos: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def scan(  # noqa: C901  # one straight line: the compiler makes the most of it
+def scan(  # noqa: C901  # one function, because the compiler optimises it as a whole
     buf: Any, batches: Any, first: Any, stop: Any, records: Any
 ) -> Any:
-    """Describe the records with offsets from first up to stop; returns how many.
+    """Describe the records with offsets from `first` up to `stop`; returns their count.
 
-    Of a batch that is not what it claims, the index is returned, as -1 less than its negative.
+    For a malformed batch with index i it returns -1 - i.
     """
     n = 0
     for index in range(batches.shape[0]):
@@ -126,9 +126,9 @@ def scan(  # noqa: C901  # one straight line: the compiler makes the most of it
 
 @njit(cache=True, nogil=True)
 def scan_headers(buf: Any, records: Any, count: Any, found: Any) -> Any:
-    """Describe the headers of these records by KEY_AT .. VALUE_SIZE less KEY_AT; returns how many.
+    """Describe the headers of these records in rows KEY_AT to VALUE_SIZE; returns their count.
 
-    Of a record whose headers do not fill it, the index is returned, as -1 less than its negative.
+    For a record with index i whose headers are malformed it returns -1 - i.
     """
     n = 0
     for index in range(count):
@@ -152,8 +152,8 @@ def scan_headers(buf: Any, records: Any, count: Any, found: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _number(buf: Any, pos: Any, size: Any) -> Any:
-    """A signed number of so many bytes, the first of which counts most."""
+def read_int(buf: Any, pos: Any, size: Any) -> Any:
+    """A signed big-endian integer of `size` bytes."""
     number = np.int64(np.int8(buf[pos]))
     for index in range(1, size):
         number = (number << 8) | np.int64(buf[pos + index])
@@ -189,25 +189,25 @@ def crc32c(buf: Any, start: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _sound_size(buf: Any, pos: Any, checks_crc: Any) -> Any:
-    """The size of the batch at pos; -1 unless all of it is there and is what it claims."""
+def _valid_size(buf: Any, pos: Any, checks_crc: Any) -> Any:
+    """The size of the batch at pos; -1 if it is incomplete or malformed."""
     left = buf.shape[0] - pos
     if left < _HEADER_BYTES or buf[pos + 16] != 2:
         return np.int64(-1)
-    size = 12 + _number(buf, pos + 8, 4)
+    size = 12 + read_int(buf, pos + 8, 4)
     if size < _HEADER_BYTES or size > left:
         return np.int64(-1)
-    codec = _number(buf, pos + 21, 2) & 7
-    last_delta = _number(buf, pos + 23, 4)
-    count = _number(buf, pos + 57, 4)
+    codec = read_int(buf, pos + 21, 2) & 7
+    last_delta = read_int(buf, pos + 23, 4)
+    count = read_int(buf, pos + 57, 4)
     if codec > 4 or last_delta < 0 or count < 0 or count > last_delta + 1:
         return np.int64(-1)
     if codec == 0 and count * _RECORD_BYTES_MIN > size - _HEADER_BYTES:
         return np.int64(-1)
-    if _number(buf, pos, 8) > _OFFSET_MAX - last_delta:
+    if read_int(buf, pos, 8) > _OFFSET_MAX - last_delta:
         return np.int64(-1)
     if checks_crc:
-        stored = _number(buf, pos + 17, 4) & 0xFFFFFFFF
+        stored = read_int(buf, pos + 17, 4) & 0xFFFFFFFF
         if crc32c(buf, pos + 21, pos + size) != stored:
             return np.int64(-1)
     return size
@@ -215,28 +215,28 @@ def _sound_size(buf: Any, pos: Any, checks_crc: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def walk(buf: Any, batches: Any, checks_crc: Any) -> Any:
-    """Describe one batch after the other, a row for each; how many, and where the walk ended.
+    """Describe consecutive batches, one row each; returns their count and the end position.
 
-    It ends at the first batch that is not whole or not sound, or when there are no more rows.
+    Stops at the first incomplete or malformed batch, or when all rows are used.
     """
     n = 0
     pos = np.int64(0)
     while n < batches.shape[0]:
-        size = _sound_size(buf, pos, checks_crc)
+        size = _valid_size(buf, pos, checks_crc)
         if size < 0:
             break
-        attributes = _number(buf, pos + 21, 2)
+        attributes = read_int(buf, pos + 21, 2)
         batches[n, START] = pos + _HEADER_BYTES
         batches[n, END] = pos + size
-        batches[n, COUNT] = _number(buf, pos + 57, 4)
-        batches[n, BASE_OFFSET] = _number(buf, pos, 8)
-        batches[n, LAST_DELTA] = _number(buf, pos + 23, 4)
-        batches[n, BASE_TIME] = _number(buf, pos + 27, 8)
+        batches[n, COUNT] = read_int(buf, pos + 57, 4)
+        batches[n, BASE_OFFSET] = read_int(buf, pos, 8)
+        batches[n, LAST_DELTA] = read_int(buf, pos + 23, 4)
+        batches[n, BASE_TIME] = read_int(buf, pos + 27, 8)
         batches[n, APPEND_TIME] = -1
         if attributes & _LOG_APPEND_TIME:
-            batches[n, APPEND_TIME] = _number(buf, pos + 35, 8)
+            batches[n, APPEND_TIME] = read_int(buf, pos + 35, 8)
         batches[n, ATTRIBUTES] = attributes
-        batches[n, PRODUCER_ID] = _number(buf, pos + 43, 8)
+        batches[n, PRODUCER_ID] = read_int(buf, pos + 43, 8)
         batches[n, POSITION] = pos
         n += 1
         pos += size
@@ -244,9 +244,9 @@ def walk(buf: Any, batches: Any, checks_crc: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def find_sound(buf: Any, start: Any) -> Any:
-    """Where the first sound batch from start on is, wherever it begins; -1 if there is none."""
+def find_valid(buf: Any, start: Any) -> Any:
+    """The position of the first valid batch at or after `start`; -1 if there is none."""
     for pos in range(start, buf.shape[0] - _HEADER_BYTES + 1):
-        if buf[pos + 16] == 2 and _sound_size(buf, pos, checks_crc=True) > 0:
+        if buf[pos + 16] == 2 and _valid_size(buf, pos, checks_crc=True) > 0:
             return np.int64(pos)
     return np.int64(-1)

@@ -1,4 +1,4 @@
-"""The seeded world: clock, network, disk, faults, and the checkers that watch from outside.
+"""Deterministic simulation: clock, network, disk, faults and checkers, all driven by a seed.
 
-It runs the production code unchanged, and production code never imports it.
+It runs the production code unchanged. Production code never imports it.
 """

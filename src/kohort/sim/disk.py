@@ -1,7 +1,7 @@
-"""A disk in memory that fails as disks do: full, slow to keep, and forgetful without power.
+"""An in-memory disk that can be full, fail to sync, and lose unsynced data at a power failure.
 
-The Platters outlive every process; each process has a Mount, which is what the log sees as its
-Disk. A process that is killed is stopped inside whatever it asked of its mount, by Killed.
+The DiskImage outlives every process. Each process has a Mount, which implements the log's Disk. To
+kill a process, a disk operation raises Killed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,15 +18,15 @@ from kohort.wire.varint import Buffer
 _TEMPORARY: Final = ".tmp"
 
 Marks = Mapping[Inode, int]
-"""How much there was of everything unsynced when a sync began."""
+"""The size of each unsynced inode at the start of a sync."""
 
 
 class Killed(BaseException):
-    """The process is gone, in the middle of what it did. Nobody catches this but the world."""
+    """The process was killed during an operation. Only the simulation catches it."""
 
 
-class Platters:
-    """What is written, whoever wrote it."""
+class DiskImage:
+    """The content of the disk."""
 
     def __init__(self) -> None:
         self.root = Inode(is_directory=True)
@@ -35,39 +35,39 @@ class Platters:
         self.dirty: dict[Inode, None] = {}
         self.owner: Mount | None = None
 
-    def power_off(self, chance: Random) -> None:
-        self.root.forget(chance)
+    def power_off(self, rng: Random) -> None:
+        self.root.forget(rng)
         self.dirty.clear()
         self.owner = None
 
     def mark(self) -> Marks:
-        """What a sync that begins now will make safe, at least."""
+        """The data that is durable after a sync that starts now; later data may be included."""
         for inode in [inode for inode in self.dirty if not inode.is_dirty]:
             del self.dirty[inode]
         return {inode: inode.extent for inode in self.dirty}
 
 
 class Mount:
-    """One process' view of the disk, as the log wants it."""
+    """The disk as one process sees it; implements the log's Disk."""
 
-    def __init__(self, platters: Platters) -> None:
-        self._platters = platters
+    def __init__(self, disk_image: DiskImage) -> None:
+        self._disk_image = disk_image
         self._marks: Marks | None = None
         self.name = "simulated"
         self.operations = 0
         self.fatal_operation: int | None = None
-        """The process dies just before, or in the middle of, the operation of this number."""
+        """The process is killed just before, or during, this operation."""
         self.is_dead = False
         self.was_interrupted = False
 
     def die(self) -> None:
         self.is_dead = True
-        if self._platters.owner is self:
-            self._platters.owner = None
+        if self._disk_image.owner is self:
+            self._disk_image.owner = None
 
     @contextmanager
     def as_of(self, marks: Marks) -> Iterator[None]:
-        """Syncs in here keep what was there when they began, and nothing that came later."""
+        """Syncs in this block cover only the marked data."""
         self._marks = marks
         try:
             yield
@@ -99,7 +99,7 @@ class Mount:
         }
 
     def make_directory(self, path: str) -> None:
-        inode = self._platters.root
+        inode = self._disk_image.root
         for name in PurePosixPath(path).parts:
             if name not in inode.names:
                 self._change(path)
@@ -120,7 +120,7 @@ class Mount:
         self._operate()
         parent, name = self._split(old)
         target, new_name = self._split(new)
-        assert target is parent, "nothing moves from one directory to another"
+        assert target is parent, "the log renames only within a directory"
         parent.rename(name, new_name, self._get(old))
         self.touch(parent)
 
@@ -140,16 +140,16 @@ class Mount:
         parent, name = self._split(path)
         if name not in parent.names:
             self.create(path)
-        if self._platters.owner is not None:
+        if self._disk_image.owner is not None:
             return None
-        self._platters.owner = self
-        return SimulatedLock(self._platters, self)
+        self._disk_image.owner = self
+        return SimulatedLock(self._disk_image, self)
 
-    # What files share
+    # Operations of files
 
     def append(self, inode: Inode, data: Buffer, path: str) -> None:
-        if self._platters.is_full or self._is_last():
-            # Some of it is written all the same.
+        if self._disk_image.is_full or self._is_last():
+            # A part of the data is written before the failure.
             inode.data += data[: len(data) // 2]
             self.touch(inode)
         self._change(path)
@@ -167,18 +167,18 @@ class Mount:
 
     def sync(self, inode: Inode, path: str) -> None:
         self._operate()
-        if self._platters.failing_syncs and self._marks is not None:
-            self._platters.failing_syncs -= 1
+        if self._disk_image.failing_syncs and self._marks is not None:
+            self._disk_image.failing_syncs -= 1
             raise StorageError(path, "sync", "Input/output error")
         inode.sync_bytes(self._extent(inode))
 
     def touch(self, inode: Inode) -> None:
-        self._platters.dirty[inode] = None
+        self._disk_image.dirty[inode] = None
 
     def _extent(self, inode: Inode) -> int:
         if self._marks is None:
             return inode.extent
-        # What was not dirty when the sync began is as it was.
+        # Inodes that were clean at the start of the sync are unchanged.
         return self._marks.get(inode, 0 if inode.is_directory else inode.clean)
 
     def _is_last(self) -> bool:
@@ -193,11 +193,11 @@ class Mount:
 
     def _change(self, path: str) -> None:
         self._operate()
-        if self._platters.is_full:
+        if self._disk_image.is_full:
             raise StorageError(path, "append", "No space left on device")
 
     def _get(self, path: str) -> Inode:
-        inode = self._platters.root
+        inode = self._disk_image.root
         for name in _parts(path):
             found = inode.names.get(name)
             if found is None:
@@ -238,14 +238,14 @@ class SimulatedFile:
         return len(self._inode.data)
 
     def close(self) -> None:
-        """Nothing is held that would have to be let go."""
+        """Nothing to release."""
 
 
 class SimulatedLock:
-    def __init__(self, platters: Platters, mount: Mount) -> None:
-        self._platters = platters
+    def __init__(self, disk_image: DiskImage, mount: Mount) -> None:
+        self._disk_image = disk_image
         self._mount = mount
 
     def release(self) -> None:
-        if self._platters.owner is self._mount:
-            self._platters.owner = None
+        if self._disk_image.owner is self._mount:
+            self._disk_image.owner = None

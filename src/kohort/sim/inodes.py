@@ -1,8 +1,7 @@
-"""What a simulated disk is made of: each file and directory as it is, and as far as it is safe.
+"""Files and directories of the simulated disk, with their durable content.
 
-Without a sync a power failure may keep any beginning of what was added to a file, sectors of it out
-of order, or garbage where they should be; and each name that was made, changed or removed on its
-own. What was synced stays.
+A power failure keeps synced data. Of unsynced appends it may keep any prefix, sectors out of order
+or garbage. Each unsynced directory change may survive or be lost on its own.
 """
 
 from random import Random
@@ -21,11 +20,11 @@ class Inode:
         self.data = bytearray()
         self.durable = bytearray()
         self.clean = 0
-        """So many bytes from the beginning on are the same in both."""
+        """Length of the common prefix of `data` and `durable`."""
         self.names: dict[str, Inode] = {}
         self.durable_names: dict[str, Inode] = {}
         self.changes: list[tuple[str | None, str | None, Inode]] = []
-        """What was done to names since they were synced: the one that went, the one that came."""
+        """Unsynced changes: old name, new name and inode."""
 
     @property
     def is_dirty(self) -> bool:
@@ -33,7 +32,7 @@ class Inode:
 
     @property
     def extent(self) -> int:
-        """How much there is to sync, to be remembered when a sync begins."""
+        """The amount to sync now: changes or bytes."""
         return len(self.changes) if self.is_directory else len(self.data)
 
     # Files
@@ -43,7 +42,7 @@ class Inode:
         self.clean = min(self.clean, size)
 
     def sync_bytes(self, size: int) -> None:
-        """The first so many bytes are safe from here on."""
+        """Make the first `size` bytes durable."""
         size = min(size, len(self.data))
         clean = min(self.clean, size)
         del self.durable[clean:]
@@ -53,52 +52,52 @@ class Inode:
     # Directories
 
     def rename(self, old: str | None, new: str | None, inode: "Inode") -> None:
-        """A name that was there, one that is from now on, or both."""
+        """Add, remove or rename an entry."""
         self.changes.append((old, new, inode))
         _apply(self.names, old, new, inode)
 
     def sync_names(self, count: int) -> None:
-        """The first so many changes are safe from here on."""
+        """Make the first `count` changes durable."""
         for old, new, inode in self.changes[:count]:
             _apply(self.durable_names, old, new, inode)
         del self.changes[:count]
 
-    # Losing power
+    # Power failure
 
-    def forget(self, chance: Random) -> None:
-        """Keep what was synced, and of the rest whatever luck keeps; here and below."""
+    def forget(self, rng: Random) -> None:
+        """Keep synced data and a random part of the rest, recursively."""
         if self.is_directory:
             names = dict(self.durable_names)
             for old, new, inode in self.changes:
-                if chance.random() < 0.5 and (old is None or names.get(old) is inode):
+                if rng.random() < 0.5 and (old is None or names.get(old) is inode):
                     _apply(names, old, new, inode)
             self.names, self.durable_names = names, dict(names)
             self.changes.clear()
             for inode in names.values():
-                inode.forget(chance)
+                inode.forget(rng)
         elif self.is_dirty:
-            self.data = bytearray(self._surviving(chance))
+            self.data = bytearray(self._surviving(rng))
             self.durable = bytearray(self.data)
             self.clean = len(self.data)
 
-    def _surviving(self, chance: Random) -> bytes:
-        """What is found of a file that was changed and not synced."""
+    def _surviving(self, rng: Random) -> bytes:
+        """The content of an unsynced file after a power failure."""
         data, clean = bytes(self.data), self.clean
-        if len(self.durable) > clean and chance.random() < 0.5:
-            # It was cut, and the cut is undone.
+        if len(self.durable) > clean and rng.random() < 0.5:
+            # The truncation is lost.
             return bytes(self.durable)
-        if chance.random() < 0.6 or clean == len(data):
-            return data[: chance.randint(clean, len(data))]
-        # The file is as long as it should be, or nearly, and some sectors were not written: there
-        # is nothing, or whatever stood there before. A sector is written as a whole.
+        if rng.random() < 0.6 or clean == len(data):
+            return data[: rng.randint(clean, len(data))]
+        # The length is kept, or nearly, but some sectors were not written: they hold zeros or old
+        # data. Sectors are written as a whole.
         boundaries = range((clean // _SECTOR + 1) * _SECTOR, len(data), _SECTOR)
-        kept = chance.choice((clean, *boundaries))
-        end = chance.randint(kept, len(data))
-        torn = chance.random()
+        kept = rng.choice((clean, *boundaries))
+        end = rng.randint(kept, len(data))
+        torn = rng.random()
         if torn < 0.4:
             return data[:kept] + bytes(end - kept)
         if torn < 0.8:
-            return data[:kept] + chance.randbytes(end - kept)
+            return data[:kept] + rng.randbytes(end - kept)
         # A later sector was written before an earlier one.
         later = min(len(data), (kept // _SECTOR + 1) * _SECTOR)
         return data[:kept] + bytes(later - kept) + data[later:]

@@ -1,8 +1,7 @@
-"""Connections as TCP has them: bytes arrive in order or not at all, when they arrive is chance.
+"""Simulated TCP connections: bytes arrive in order or not at all, with random delays.
 
-Bytes are cut anywhere and late by any time; lost ones are sent again, which only takes longer. A
-connection may be cut, which both ends hear of, or go silent, which nobody hears of. What happens
-on one connection has no order with what happens on another.
+Data is split at random positions. Lost packets only add delay. A connection may break, which both
+endpoints notice, or go silent, which neither notices. There is no order between connections.
 """
 
 from collections import deque
@@ -10,45 +9,45 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from kohort.sim.dice import Dice
-from kohort.sim.timeline import MS, Action, Timeline
 from kohort.types import value
+from kohort.virtual_time.rng import RandomStreams
+from kohort.virtual_time.scheduler import MS, Action, Scheduler
 
 
 @value
-class Weather:
-    """How good the network is."""
+class NetworkConditions:
+    """Random delays, stalls and splits of a network."""
 
     delay_ms_min: float
     delay_ms_max: float
     stall_chance: float
-    """How often bytes are lost and sent again."""
+    """Probability that data is delayed by a retransmission."""
     stall_ms_max: float
     split_chance: float
-    """How often bytes that were written at once arrive in pieces."""
+    """Probability that data arrives in pieces."""
 
 
-class End(Protocol):
-    """Whoever sits at one end of a connection."""
+class LinkEndpoint(Protocol):
+    """One endpoint of a link."""
 
     def data_received(self, data: bytes) -> None: ...
 
     def connection_lost(self) -> None: ...
 
 
-class Caller(End, Protocol):
+class LinkClient(LinkEndpoint, Protocol):
     def connected(self) -> None: ...
 
 
-class Listener(Protocol):
-    """Whoever can be called."""
+class LinkServer(Protocol):
+    """Accepts connections."""
 
-    def accept(self, link: "Link") -> End | None:
-        """None where nobody listens: the caller is refused."""
+    def accept(self, link: "Link") -> LinkEndpoint | None:
+        """None refuses the connection."""
 
     @property
     def is_reachable(self) -> bool:
-        """Whether there is a machine at all that could refuse."""
+        """Whether the host is up, so that it can refuse a connection."""
 
 
 class Pipe:
@@ -56,25 +55,29 @@ class Pipe:
 
     __slots__ = (
         "_blocked_until",
-        "_chance",
         "_deliver",
         "_is_paused",
         "_pump_at",
-        "_timeline",
+        "_rng",
+        "_scheduler",
         "_under_way",
+        "conditions",
         "is_muted",
-        "weather",
     )
 
     def __init__(
-        self, timeline: Timeline, weather: Weather, chance: Random, deliver: Callable[[bytes], None]
+        self,
+        scheduler: Scheduler,
+        conditions: NetworkConditions,
+        rng: Random,
+        deliver: Callable[[bytes], None],
     ) -> None:
-        self._timeline = timeline
-        self.weather = weather
-        self._chance = chance
+        self._scheduler = scheduler
+        self.conditions = conditions
+        self._rng = rng
         self._deliver = deliver
         self._under_way: deque[tuple[int, bytes | Action]] = deque()
-        """When each piece is there at the earliest; in the order in which they arrive."""
+        """Data in flight with its earliest arrival time, in order."""
         self._pump_at: int | None = None
         self._blocked_until = 0
         self._is_paused = False
@@ -83,24 +86,24 @@ class Pipe:
     def send(self, data: bytes) -> None:
         if self.is_muted:
             return
-        chance, weather = self._chance, self.weather
-        while len(data) > 1 and chance.random() < weather.split_chance:
-            size = chance.randrange(1, len(data))
+        rng, conditions = self._rng, self.conditions
+        while len(data) > 1 and rng.random() < conditions.split_chance:
+            size = rng.randrange(1, len(data))
             self._add(data[:size])
             data = data[size:]
         self._add(data)
 
     def finish(self, then: Action) -> None:
-        """Once all that is under way has arrived."""
+        """Run an action after all data in flight has arrived."""
         self._add(then)
 
     def mute(self) -> None:
-        """What is under way is lost, and so is what comes after."""
+        """Drop the data in flight and all later data."""
         self.is_muted = True
         self._under_way.clear()
 
     def block(self, until: int) -> None:
-        """Nothing arrives before then."""
+        """Deliver nothing before this time."""
         self._blocked_until = max(self._blocked_until, until)
 
     def unblock(self) -> None:
@@ -108,19 +111,19 @@ class Pipe:
         self._plan()
 
     def pause(self, *, is_paused: bool) -> None:
-        """The reader does not read; what arrives waits for it."""
+        """The receiver stops reading; data waits."""
         self._is_paused = is_paused
         self._plan()
 
     def travel_time(self) -> int:
-        weather, chance = self.weather, self._chance
-        delay_ms = chance.uniform(weather.delay_ms_min, weather.delay_ms_max)
-        if weather.stall_chance and chance.random() < weather.stall_chance:
-            delay_ms += chance.uniform(weather.delay_ms_max, weather.stall_ms_max)
+        conditions, rng = self.conditions, self._rng
+        delay_ms = rng.uniform(conditions.delay_ms_min, conditions.delay_ms_max)
+        if conditions.stall_chance and rng.random() < conditions.stall_chance:
+            delay_ms += rng.uniform(conditions.delay_ms_max, conditions.stall_ms_max)
         return int(delay_ms * MS)
 
     def _add(self, what: bytes | Action) -> None:
-        at = self._timeline.now + self.travel_time()
+        at = self._scheduler.now + self.travel_time()
         if self._under_way:
             at = max(at, self._under_way[-1][0])
         self._under_way.append((at, what))
@@ -132,10 +135,10 @@ class Pipe:
         at = max(self._under_way[0][0], self._blocked_until)
         if self._pump_at is None or at < self._pump_at:
             self._pump_at = at
-            self._timeline.after(at - self._timeline.now, self._pump)
+            self._scheduler.after(at - self._scheduler.now, self._pump)
 
     def _pump(self) -> None:
-        now = self._timeline.now
+        now = self._scheduler.now
         self._pump_at = None
         while self._under_way and not self._is_paused:
             if max(self._under_way[0][0], self._blocked_until) > now:
@@ -149,106 +152,108 @@ class Pipe:
 
 
 class Link:
-    """One connection between a caller and whoever listens."""
+    """One connection between a client and the node."""
 
-    def __init__(self, network: "Network", number: int, owner: str, caller: Caller) -> None:
+    def __init__(
+        self, network: "SimulatedNetwork", number: int, owner: str, client: LinkClient
+    ) -> None:
         self._network = network
-        self._timeline = network.timeline
+        self._scheduler = network.scheduler
         self.number = number
         self.owner = owner
-        self._caller: Caller | None = caller
-        self._server: End | None = None
-        chance = network.dice.named("link", owner, number)
-        self.to_server = Pipe(self._timeline, network.weather, chance, self._reach_server)
-        self.to_caller = Pipe(self._timeline, network.weather, chance, self._reach_caller)
+        self._client: LinkClient | None = client
+        self._server: LinkEndpoint | None = None
+        rng = network.streams.named("link", owner, number)
+        self.to_server = Pipe(self._scheduler, network.conditions, rng, self._reach_server)
+        self.to_client = Pipe(self._scheduler, network.conditions, rng, self._reach_client)
         self.is_orphaned = False
-        """The machine at the other end lost its power: it knows nothing of this connection."""
+        """The node's host has lost power and does not know this connection any more."""
 
     @property
     def name(self) -> str:
         return f"{self.owner}.{self.number}"
 
     @property
-    def has_caller(self) -> bool:
-        return self._caller is not None
+    def has_client(self) -> bool:
+        return self._client is not None
 
     @property
     def is_healthy(self) -> bool:
-        """Whether everything that is sent arrives in the end."""
-        return not (self.is_orphaned or self.to_server.is_muted or self.to_caller.is_muted)
+        """Whether all data arrives eventually."""
+        return not (self.is_orphaned or self.to_server.is_muted or self.to_client.is_muted)
 
     def open(self) -> None:
         until = self._network.blocked_until(self.owner)
         self.to_server.block(until)
-        self.to_caller.block(until)
-        self.to_server.finish(self._knock)
+        self.to_client.block(until)
+        self.to_server.finish(self._accept)
 
-    def _knock(self) -> None:
+    def _accept(self) -> None:
         listener = self._network.listener
-        if self._caller is None or not listener.is_reachable:
+        if self._client is None or not listener.is_reachable:
             return
         self._server = listener.accept(self)
-        then = self._welcome if self._server is not None else self._lose_caller
-        self.to_caller.finish(then)
+        then = self._on_accepted if self._server is not None else self._lose_client
+        self.to_client.finish(then)
 
-    def _welcome(self) -> None:
-        if self._caller is not None and self._server is not None:
-            self._caller.connected()
+    def _on_accepted(self) -> None:
+        if self._client is not None and self._server is not None:
+            self._client.connected()
 
-    # What callers do
+    # Client side
 
-    def call(self, data: bytes) -> None:
+    def send_to_server(self, data: bytes) -> None:
         if self.is_orphaned and self._network.listener.is_reachable:
-            # A machine that came back knows nothing of the connection, and says so.
-            self.to_caller.is_muted = False
-            self.to_caller.finish(self._lose_caller)
+            # A restarted host resets connections that it does not know.
+            self.to_client.is_muted = False
+            self.to_client.finish(self._lose_client)
             return
         self.to_server.send(data)
 
-    def hang_up(self) -> None:
-        """The caller closes, or its process ends; the other end hears of it in time."""
-        self._caller = None
+    def close(self) -> None:
+        """The client closes, or its process ends; the node notices later."""
+        self._client = None
         if not self.to_server.is_muted:
             self.to_server.finish(self._lose_server)
         self._network.forget(self)
 
     def vanish(self) -> None:
-        """The caller's machine is gone: nobody tells the other end."""
-        self._caller = None
+        """The client's host is gone; the node does not notice."""
+        self._client = None
         self.mute()
         self._network.forget(self)
 
-    # What the node does
+    # Node side
 
-    def answer(self, data: bytes) -> None:
-        self.to_caller.send(data)
+    def send_to_client(self, data: bytes) -> None:
+        self.to_client.send(data)
 
-    def dismiss(self) -> None:
-        """The node closes; what it wrote before still arrives."""
+    def close_by_server(self) -> None:
+        """The node closes; data it has written still arrives."""
         self._server = None
-        if not self.to_caller.is_muted:
-            self.to_caller.finish(self._lose_caller)
+        if not self.to_client.is_muted:
+            self.to_client.finish(self._lose_client)
 
-    # What befalls both
+    # Faults
 
     def cut(self) -> None:
-        """Both ends hear of it; what was under way is lost."""
+        """Break the connection. Both endpoints notice; data in flight is lost."""
         self.mute()
         delay = self.to_server.travel_time
-        self._timeline.after(delay(), self._lose_server)
-        self._timeline.after(delay(), self._lose_caller)
+        self._scheduler.after(delay(), self._lose_server)
+        self._scheduler.after(delay(), self._lose_client)
 
     def mute(self) -> None:
-        """From here on nothing arrives, and nobody is told."""
+        """Deliver nothing any more. No endpoint notices."""
         self.to_server.mute()
-        self.to_caller.mute()
+        self.to_client.mute()
 
     def process_died(self) -> None:
-        """The node's process is gone; its system tells the caller."""
+        """The node's process is gone; its operating system resets the connection."""
         self._server = None
         self.to_server.mute()
-        if not self.to_caller.is_muted:
-            self.to_caller.finish(self._lose_caller)
+        if not self.to_client.is_muted:
+            self.to_client.finish(self._lose_client)
 
     def power_lost(self) -> None:
         self._server = None
@@ -259,37 +264,41 @@ class Link:
         if self._server is not None:
             self._server.data_received(data)
 
-    def _reach_caller(self, data: bytes) -> None:
-        if self._caller is not None:
-            self._caller.data_received(data)
+    def _reach_client(self, data: bytes) -> None:
+        if self._client is not None:
+            self._client.data_received(data)
 
     def _lose_server(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.connection_lost()
 
-    def _lose_caller(self) -> None:
-        caller, self._caller = self._caller, None
-        if caller is not None:
+    def _lose_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
             self._network.forget(self)
-            caller.connection_lost()
+            client.connection_lost()
 
 
-class Network:
+class SimulatedNetwork:
     def __init__(
-        self, timeline: Timeline, dice: Dice, weather: Weather, listener: Listener
+        self,
+        scheduler: Scheduler,
+        streams: RandomStreams,
+        conditions: NetworkConditions,
+        listener: LinkServer,
     ) -> None:
-        self.timeline = timeline
-        self.dice = dice
-        self.weather = weather
+        self.scheduler = scheduler
+        self.streams = streams
+        self.conditions = conditions
         self.listener = listener
         self._links: dict[str, Link] = {}
         self._opened: dict[str, int] = {}
         self._blocked: dict[str, int] = {}
 
-    def connect(self, owner: str, caller: Caller) -> Link:
+    def connect(self, owner: str, client: LinkClient) -> Link:
         number = self._opened[owner] = self._opened.get(owner, 0) + 1
-        link = Link(self, number, owner, caller)
+        link = Link(self, number, owner, client)
         self._links[link.name] = link
         link.open()
         return link
@@ -298,27 +307,27 @@ class Network:
         self._links.pop(link.name, None)
 
     def links_of(self, owner: str | None = None) -> list[Link]:
-        """All there are in the order they were made, or one caller's."""
+        """All links in the order of creation, or those of one client."""
         return [link for link in self._links.values() if owner in (None, link.owner)]
 
     def isolate(self, owner: str, for_ms: int) -> None:
-        """Whatever this caller says or is told takes so long to arrive."""
-        until = self.timeline.now + for_ms * MS
+        """Delay all data of this client."""
+        until = self.scheduler.now + for_ms * MS
         self._blocked[owner] = max(until, self.blocked_until(owner))
         for link in self.links_of(owner):
             link.to_server.block(until)
-            link.to_caller.block(until)
+            link.to_client.block(until)
 
     def blocked_until(self, owner: str) -> int:
         return self._blocked.get(owner, 0)
 
-    def clear_up(self, weather: Weather) -> None:
-        """Better weather from here on; stalls end, and who was silent is heard of again."""
-        self.weather = weather
+    def end_faults(self, conditions: NetworkConditions) -> None:
+        """Use these conditions, end stalls and break silent connections."""
+        self.conditions = conditions
         self._blocked.clear()
         for link in self.links_of():
-            for pipe in (link.to_server, link.to_caller):
-                pipe.weather = weather
+            for pipe in (link.to_server, link.to_client):
+                pipe.conditions = conditions
                 pipe.unblock()
             if not link.is_healthy:
                 link.cut()

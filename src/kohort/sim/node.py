@@ -1,59 +1,54 @@
-"""The machine a node runs on, and each life of the node on it.
+"""One process of the node on a simulated host.
 
-What `server` does with a loop, sockets and a thread is done here with the timeline, links and
-appointments. The broker, its connections, its syncer and its log are the real ones.
+It replaces sockets, threads and the clock by links and the scheduler. The event loop, the broker,
+its connections and its log are the real ones.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
-from typing import Any, Final, Protocol, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 from uuid import UUID
 
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError, StorageError
-from kohort.log.unsynced import Unsynced
-from kohort.node import dispatch
+from kohort.log.sync_queue import PendingSync
 from kohort.node.broker import Address, Broker
-from kohort.node.config import Settings
+from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
-from kohort.node.metrics import Figures
-from kohort.node.request import Request
+from kohort.node.loop import NodeLoop
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.sim.disk import Killed, Mount, Platters
+from kohort.sim.disk import DiskImage, Killed, Mount
 from kohort.sim.network import Link
-from kohort.sim.timeline import MS, Appointment, Timeline
 from kohort.types import Millis, Uuid
-
-T = TypeVar("T")
+from kohort.virtual_time.scheduler import MS, ScheduledCall, Scheduler
 
 EPOCH_MS: Final = 1_700_000_000_000
-"""When the world begins, by the node's clock."""
+"""The node's clock at the start of a run."""
 
 HOST, PORT = "node", 9092
 
 _CLEANING_BUDGET_BYTES: Final = 256 * 1024
-_BETWEEN_CLEANINGS_MS: Final = 20
-_TURN: Final = 10
-"""Microseconds until something is called soon."""
+_CLEANING_PAUSE_MS: Final = 20
+_ITERATION: Final = 10
+"""Microseconds until the next iteration, if there is work for one."""
 
 
-class Tap(Protocol):
-    """Reads along at the node's sockets."""
+class ByteTap(Protocol):
+    """Sees all bytes that the node receives and sends."""
 
     def received(self, link: Link, data: bytes) -> None: ...
 
     def sent(self, link: Link, data: bytes) -> None: ...
 
 
-class Host(Protocol):
-    """What a process needs of the machine it runs on."""
+class HostInterface(Protocol):
+    """What a process uses of its host."""
 
-    timeline: Timeline
+    scheduler: Scheduler
     clock: "WallClock"
-    platters: Platters
-    tap: Tap
-    tell: Callable[..., None]
+    disk_image: DiskImage
+    tap: ByteTap
+    log: Callable[..., None]
 
     def sync_duration(self) -> int: ...
 
@@ -63,53 +58,54 @@ class Host(Protocol):
 
     def fresh_topic_id(self) -> Uuid: ...
 
-    def loaded(self, process: "Process") -> None: ...
+    def loaded(self, process: "NodeProcess") -> None: ...
 
-    def not_started(self, process: "Process", error: BaseException) -> None: ...
+    def not_started(self, process: "NodeProcess", error: BaseException) -> None: ...
 
-    def failed(self, process: "Process", error: BaseException) -> None: ...
+    def failed(self, process: "NodeProcess", error: BaseException) -> None: ...
 
-    def died(self, process: "Process") -> None: ...
+    def exited(self, process: "NodeProcess") -> None: ...
 
 
 class WallClock:
-    """The machine's clock: it may jump, and what the node reads never steps back in one life."""
+    """The host's clock. It may jump; a process never sees it step back."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self.skew_ms = 0
 
     def read(self) -> int:
-        return EPOCH_MS + self._timeline.now // MS + self.skew_ms
+        return EPOCH_MS + self._scheduler.now // MS + self.skew_ms
 
 
-class Lifetime:
-    """The node's clock: as SystemClock, over a simulated one."""
+class ProcessClock:
+    """The node's clock, like SystemClock but over simulated time."""
 
-    def __init__(self, wall: WallClock) -> None:
+    def __init__(self, wall: WallClock, scheduler: Scheduler) -> None:
         self._wall = wall
+        self._scheduler = scheduler
         self._last = Millis(0)
 
     def now(self) -> Millis:
         self._last = Millis(max(self._last, self._wall.read()))
         return self._last
 
+    def monotonic(self) -> float:
+        return self._scheduler.now / (1000 * MS)
 
-class Transport:
-    """What asyncio would give a connection to write to."""
 
-    def __init__(self, link: Link, tap: Tap) -> None:
+class LinkTransport:
+    """The transport of a node connection, over a link."""
+
+    def __init__(self, link: Link, tap: ByteTap) -> None:
         self._link = link
         self._tap = tap
         self._is_closing = False
 
-    def get_extra_info(self, name: str) -> object:
-        return (self._link.owner, self._link.number) if name == "peername" else None
-
     def write(self, data: bytes) -> None:
         if not self._is_closing:
             self._tap.sent(self._link, data)
-            self._link.answer(data)
+            self._link.send_to_client(data)
 
     def is_closing(self) -> bool:
         return self._is_closing
@@ -123,70 +119,81 @@ class Transport:
     def close(self) -> None:
         if not self._is_closing:
             self._is_closing = True
-            self._link.dismiss()
+            self._link.close_by_server()
 
     abort = close
 
 
 class _Socket:
-    """The node's end of a link: everything that arrives goes into the real connection."""
+    """The node's endpoint of a link: feeds data to the real connection."""
 
-    def __init__(self, process: "Process", link: Link, connection: Connection) -> None:
+    def __init__(self, process: "NodeProcess", link: Link, connection: Connection) -> None:
         self._process = process
         self._link = link
         self._connection = connection
 
     def data_received(self, data: bytes) -> None:
         self._process.tap.received(self._link, data)
-        self._process.enter(lambda: self._connection.data_received(data))
+        self._process.enter(lambda: self._process.receive(self._connection, data))
 
     def connection_lost(self) -> None:
-        self._process.enter(lambda: self._connection.connection_lost(None))
+        self._process.enter(self._connection.lost)
 
 
-class SyncThread(Executor):
-    """A sync takes its time, and keeps what was written when it began."""
+class SimulatedSync:
+    """A sync takes time and covers only data that was written before it started."""
 
-    def __init__(self, process: "Process", platters: Platters, duration: Callable[[], int]) -> None:
+    def __init__(
+        self, process: "NodeProcess", disk_image: DiskImage, duration: Callable[[], int]
+    ) -> None:
         self._process = process
-        self._platters = platters
+        self._disk_image = disk_image
         self._duration = duration
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
-        future: Future[T] = Future()
-        marks = self._platters.mark()
+    def start(self, files: Sequence[PendingSync]) -> None:
+        marks = self._disk_image.mark()
+        duration = self._duration()
 
         def finish() -> None:
-            with self._process.mount.as_of(marks):
-                try:
-                    result = fn(*args, **kwargs)
-                except Exception as error:  # as a thread hands it over
-                    future.set_exception(error)
-                    return
-            future.set_result(result)
+            try:
+                with self._process.mount.as_of(marks):
+                    for file in files:
+                        file.sync()
+            except Exception as error:  # as the sync thread does
+                self._process.sync_failed(error)
+            else:
+                self._process.sync_finished(duration / (1000 * MS))
 
-        self._process.later(self._duration(), finish)
-        return future
+        self._process.later(duration, finish)
 
 
-class Process:
-    """One life of the node, from its start to its end; as the connections' hub."""
+class NodeProcess:
+    """One process of the node; drives the real event loop."""
 
-    def __init__(self, machine: Host, settings: Settings) -> None:
-        self._machine = machine
-        self._timeline = machine.timeline
+    def __init__(self, host: HostInterface, settings: BrokerConfig) -> None:
+        self._host = host
+        self._scheduler = host.scheduler
         self._settings = settings
-        self._clock = Lifetime(machine.clock)
-        self._connections: dict[Connection, None] = {}
-        self._timer: Appointment | None = None
+        self._clock = ProcessClock(host.clock, host.scheduler)
+        self._timer: ScheduledCall | None = None
         self._armed_at: Millis | None = None
-        self.tap = machine.tap
-        self.mount = Mount(machine.platters)
+        self._fed: dict[Connection, None] = {}
+        self._is_iteration_scheduled = False
+        self.tap = host.tap
+        self.mount = Mount(host.disk_image)
         self.is_running = False
-        self.is_stopping = False
-        self.is_loaded = False
-        self.request_max_bytes: int = settings["socket.request.max.bytes"]
-        self.inflight_max: int = settings["kohort.connection.inflight.max"]
+
+    @property
+    def broker(self) -> Broker:
+        return self.loop.broker
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.is_running and self.loop.is_loaded
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.loop.is_stopping
 
     # Starting and ending
 
@@ -195,159 +202,172 @@ class Process:
         self.enter(self._start)
 
     def _start(self) -> None:
-        settings, machine = self._settings, self._machine
+        settings, host = self._settings, self._host
         try:
             catalog, recovered = Catalog.open(
                 self.mount, self._clock.now(), settings.topic_defaults(), cluster_id="simulated"
             )
         except StorageError as error:
-            if not machine.platters.is_full:
+            if not host.disk_image.is_full:
                 raise
-            # Whoever has started it hears why, and makes room.
-            machine.not_started(self, error)
+            # The host frees space and starts another process.
+            host.not_started(self, error)
             return
         for cut in recovered:
-            machine.tell("mended", f"{cut.path}@{cut.position}", f"-{cut.bytes_cut}", cut.reason)
+            host.log(
+                "recovered", f"{cut.path}@{cut.position}", f"-{cut.bytes_truncated}", cut.reason
+            )
         self.catalog = catalog
         self.syncer: Syncer | None = None
         if settings.is_fsync:
-            executor = SyncThread(self, machine.platters, machine.sync_duration)
-            self.syncer = Syncer(self._take_unsynced, self._call_soon, self._fail, executor)
-        topics = Topics(catalog, settings, machine.fresh_topic_id)
-        self.broker = Broker(
-            settings,
-            topics,
-            self.syncer,
-            fresh_uuid=machine.fresh_uuid,
-            call_soon=self._call_soon,
-        )
-        self.broker.address = Address(host=HOST, port=PORT)
-        self._load(self.broker.load_groups(self._clock.now))
-        self.later(self._housekeeping_ms * MS, self._keep_house)
-        self.later(self._settings["connections.max.idle.ms"] * MS, self._close_idle)
+            self.syncer = Syncer(SimulatedSync(self, host.disk_image, host.sync_duration))
+        topics = Topics(catalog, settings, host.fresh_topic_id)
+        broker = Broker(settings, topics, self.syncer, fresh_uuid=host.fresh_uuid)
+        broker.address = Address(host=HOST, port=PORT)
+        self.loop = NodeLoop(broker, self, self._clock)
+        self.loop.start()
+        self._load()
+        self.later(self._cleaning_interval_ms * MS, self._clean)
+        self.later(settings["connections.max.idle.ms"] * MS, self._close_idle)
 
     def end(self) -> None:
-        """Nothing of this life happens any more."""
+        """Run nothing of this process any more."""
         self.is_running = False
         self.mount.die()
 
     def stop(self, then: Callable[[], None]) -> None:
-        """In good order, as on SIGTERM."""
-        self.is_stopping = True
+        """Shut down cleanly, as on SIGTERM."""
 
         def finish() -> None:
-            for connection in tuple(self._connections):
+            for connection in tuple(self.loop.connections):
                 connection.finish()
             try:
                 self.catalog.close(self._clock.now())
             except StorageError as error:
-                if not self._machine.platters.is_full:
+                if not self._host.disk_image.is_full:
                     raise
-                self._machine.tell("gives-up", str(error))
+                self._host.log("gives-up", str(error))
             then()
 
         def begin() -> None:
-            self.broker.shut_down(self._clock.now())
+            self.loop.shut_down()
+            self._iterate()
             if self.syncer is None:
                 finish()
             else:
-                self.syncer.after(finish)
+                self.syncer.hold(_SyncWaiter(lambda: self.later(_ITERATION, finish)))
+                self._schedule_iteration()
 
         self.enter(begin)
 
-    def enter(self, action: Callable[[], None]) -> None:
-        """All that this process does, it does in here: a crash ends it wherever it is."""
+    def enter(self, action: Callable[[], object]) -> None:
+        """Run an action of this process. A crash may interrupt it anywhere."""
         if not self.is_running:
             return
         try:
             action()
         except Killed:
-            self._machine.died(self)
+            self._host.exited(self)
 
-    def later(self, delay: int, action: Callable[[], None]) -> Appointment:
-        return self._timeline.after(delay, lambda: self.enter(action))
+    def later(self, delay: int, action: Callable[[], object]) -> ScheduledCall:
+        return self._scheduler.after(delay, lambda: self.enter(action))
 
-    def _call_soon(self, then: Callable[[], None]) -> object:
-        return self.later(_TURN, then)
-
-    def _load(self, steps: Iterator[None]) -> None:
-        try:
-            is_done = next(steps, _DONE) is _DONE
-        except LogError as error:
-            self._fail(error)
-            return
-        if is_done:
-            self.is_loaded = True
-            self._machine.loaded(self)
-            self._arm()
-        else:
-            self.later(self._machine.load_duration(), lambda: self._load(steps))
-
-    def _take_unsynced(self) -> tuple[Unsynced, ...]:
-        return self.broker.take_unsynced()
-
-    def _fail(self, error: BaseException) -> None:
-        self._machine.failed(self, error)
-
-    # As the connections' hub
-
-    @property
-    def figures(self) -> Figures:
-        return self.broker.figures
+    # Iterations
 
     def accept(self, link: Link) -> _Socket | None:
         if not self.is_running or self.is_stopping:
             return None
-        transport = Transport(link, self.tap)
-        connection = Connection(self)
-        self.enter(lambda: connection.connection_made(cast(Any, transport)))
-        return _Socket(self, link, connection)
+        connection = self.loop.connect(LinkTransport(link, self.tap), link.owner, link.number)
+        return None if connection is None else _Socket(self, link, connection)
 
-    def handle(self, request: Request) -> None:
-        dispatch.handle(self.broker, request, self._clock.now())
+    def receive(self, connection: Connection, data: bytes) -> None:
+        """Data that arrives at almost the same time is handled in one iteration."""
+        connection.feed(data)
+        self._fed[connection] = None
+        self._schedule_iteration()
+
+    def send(self) -> None:
+        """Nothing to do: links accept all data at once."""
+
+    def _schedule_iteration(self) -> None:
+        if not self._is_iteration_scheduled:
+            self._is_iteration_scheduled = True
+            self.later(_ITERATION, self._on_scheduled)
+
+    def _on_scheduled(self) -> None:
+        self._is_iteration_scheduled = False
+        fed, self._fed = self._fed, {}
+        self._iterate(fed)
+
+    def _on_timer(self) -> None:
+        self._armed_at = self._timer = None
+        self.loop.timers_due()
+        self._iterate()
+
+    def _iterate(self, fed: Iterable[Connection] = ()) -> None:
+        has_work = self.loop.iterate(fed)
+        if self.loop.internal_error is not None:
+            raise self.loop.internal_error
+        if has_work:
+            self._schedule_iteration()
         self._arm()
 
-    def handle_unsupported(self, frame: bytes) -> bytes | None:
-        return dispatch.answer_unsupported(frame)
-
-    def joined(self, connection: Connection) -> bool:
-        self._connections[connection] = None
-        return True
-
-    def left(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
-
-    # Time
-
     def _arm(self) -> None:
-        deadline = self.broker.next_deadline()
+        deadline = self.loop.next_deadline()
         if deadline is None or (self._armed_at is not None and self._armed_at <= deadline):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._armed_at = deadline
         delay_ms = max(0, deadline - self._clock.now())
-        self._timer = self.later(delay_ms * MS, self._wake)
+        self._timer = self.later(delay_ms * MS, self._on_timer)
 
-    def _wake(self) -> None:
-        self._armed_at = self._timer = None
-        self.broker.fire_due(self._clock.now())
-        self._arm()
+    def sync_finished(self, seconds: float) -> None:
+        self.loop.sync_finished(seconds)
+        self._iterate()
+
+    def sync_failed(self, error: BaseException) -> None:
+        assert self.syncer is not None, "nothing was synced"
+        self.syncer.fail()
+        self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._host.failed(self, error)
+
+    # Work between iterations
+
+    def _load(self) -> None:
+        try:
+            self.loop.load()
+        except LogError as error:
+            self._fail(error)
+            return
+        if self.loop.is_loaded:
+            self._host.loaded(self)
+            self._iterate()
+        else:
+            self.later(self._host.load_duration(), self._load)
 
     @property
-    def _housekeeping_ms(self) -> int:
+    def _cleaning_interval_ms(self) -> int:
         interval_ms: int = self._settings["log.retention.check.interval.ms"]
         return interval_ms
 
-    def _keep_house(self) -> None:
-        cleaned = self.catalog.clean(self._clock.now(), _CLEANING_BUDGET_BYTES)
-        delay_ms = self._housekeeping_ms if cleaned.is_done else _BETWEEN_CLEANINGS_MS
-        self.later(delay_ms * MS, self._keep_house)
+    def _clean(self) -> None:
+        is_done = self.loop.clean(_CLEANING_BUDGET_BYTES)
+        delay_ms = self._cleaning_interval_ms if is_done else _CLEANING_PAUSE_MS
+        self.later(delay_ms * MS, self._clean)
 
     def _close_idle(self) -> None:
-        for connection in tuple(self._connections):
-            connection.close_if_idle()
+        self.loop.close_idle()
         self.later(self._settings["connections.max.idle.ms"] * MS, self._close_idle)
 
 
-_DONE: Final = object()
+class _SyncWaiter:
+    """Waits for a sync, as a response does."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    def release(self) -> None:
+        self._then()

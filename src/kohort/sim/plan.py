@@ -1,79 +1,82 @@
-"""Everything about a run that is decided before it begins: who is there, and what will befall them.
+"""The plan of a run: topics, members, producers, network conditions and events. Plain data.
 
-A plan is plain data. A seed draws one; a failure shrinks its own; a file keeps one for ever.
+A seed generates a plan, the shrinker makes it smaller, and a plan file stores it.
 """
 
 from enum import StrEnum
 
-from kohort.sim.network import Weather
+from kohort.sim.network import NetworkConditions
 from kohort.types import value
 
 
-class Kind(StrEnum):
-    """What can befall somebody. The second half of each line says what `amount` means."""
+class EventKind(StrEnum):
+    """What can happen. The second part of each line is the meaning of `amount`."""
 
     NODE_KILL = "node-kill"
-    """The node's process dies; down for so many ms."""
+    """The node's process is killed; downtime in ms."""
     NODE_POWER = "node-power"
-    """The machine loses power; down for so many ms."""
+    """The node's host loses power; downtime in ms."""
     NODE_STOP = "node-stop"
-    """The node is stopped in good order; down for so many ms."""
+    """The node shuts down cleanly; downtime in ms."""
     DISK_FULL = "disk-full"
-    """Nothing can be written; for so many ms."""
+    """Writes fail; duration in ms."""
     SYNC_FAILS = "sync-fails"
     """The next sync fails."""
     SYNC_SLOW = "sync-slow"
-    """Syncs take twenty times as long; for so many ms."""
+    """Syncs take twenty times as long; duration in ms."""
     CLOCK_JUMP = "clock-jump"
-    """The node's clock moves by so many ms."""
+    """The node's clock jumps; by this many ms."""
     CUT = "cut"
-    """All connections of somebody break."""
+    """All connections of a client break."""
     SILENCE = "silence"
-    """All connections of somebody go silent, and neither end is told."""
+    """All connections of a client go silent; neither endpoint notices."""
     STALL = "stall"
-    """Nothing somebody says or is told arrives; for so many ms."""
+    """All data of a client is delayed; duration in ms."""
     CRASH = "crash"
-    """A member's process dies, and another is started after so many ms; after 0, none."""
+    """A member's process is killed; ms until the next one starts, 0 for none."""
     VANISH = "vanish"
-    """As crash, but with its machine: nobody closes its connections."""
+    """As crash, but with its host: its connections are not closed."""
     PAUSE = "pause"
-    """A member's process does nothing at all, not even notice time; for so many ms."""
+    """A member's process is suspended; duration in ms."""
     BUSY = "busy"
-    """A member's program is busy and does not poll; for so many ms."""
+    """A member's application does not poll; duration in ms."""
     LEAVE = "leave"
-    """A member closes in good order, and comes back after so many ms; after 0, never."""
+    """A member closes cleanly; ms until it comes back, 0 for never."""
     SUBSCRIBE = "subscribe"
-    """A member wants other topics: those whose bits are set in the amount."""
+    """A member subscribes to other topics; a bit mask of topics."""
     REJOIN = "rejoin"
-    """A member's program asks for a rebalance."""
+    """A member's application requests a rebalance."""
     TWIN = "twin"
-    """A second process is started under the name of a static member that is still there."""
+    """A second process starts with the instance id of a running static member."""
     GHOST = "ghost"
-    """What a member said earlier arrives again, on another connection: the amount picks it."""
+    """An old request of a member arrives again on another connection; picks the request."""
+    PIPELINE = "pipeline"
+    """An old request of a member, for odd amounts after a LeaveGroup of the member, is pipelined
+    behind a long-poll fetch of `__consumer_offsets`; picks the request."""
     GROW = "grow"
-    """A topic gets so many more partitions."""
+    """A topic gets more partitions; their number."""
 
 
-ORDERLY = frozenset({Kind.LEAVE, Kind.SUBSCRIBE, Kind.REJOIN, Kind.GROW})
-"""What happens in a good world too."""
+ORDERLY = frozenset({EventKind.LEAVE, EventKind.SUBSCRIBE, EventKind.REJOIN, EventKind.GROW})
+"""Events that are not faults."""
 
 
 @value
-class Decision:
-    """One thing that will happen, if it still can when its time has come."""
+class PlannedEvent:
+    """One event. It is skipped if its target cannot do it then."""
 
     number: int
-    """Its own for ever, so that chance which belongs to it stays its own as well."""
+    """Unchanged by shrinking, because it names random streams."""
     at_ms: int
-    kind: Kind
+    kind: EventKind
     target: str = ""
-    """A member's or producer's name, or a topic's."""
+    """The name of a member, producer or topic."""
     amount: int = 0
     operations: int = 0
-    """For the node's deaths: how many disk operations later it happens; 0 at once."""
+    """For kill and power: delay in disk operations of the node; 0 for none."""
 
 
-class Commits(StrEnum):
+class CommitMode(StrEnum):
     AUTO = "auto"
     SYNC = "sync"
     ASYNC = "async"
@@ -85,22 +88,22 @@ class MemberPlan:
     group: str
     start_ms: int
     topics: int
-    """Bits of the topics it wants."""
+    """Bit mask of the subscribed topics."""
     instance_id: str | None
     assignors: tuple[str, ...]
-    commits: Commits
+    commits: CommitMode
     commit_interval_ms: int
     session_ms: int
     heartbeat_ms: int
     max_poll_ms: int
     request_ms: int
     batch_max: int
-    """Records it takes from one poll."""
+    """max.poll.records."""
     record_ms: float
-    """How long it works on one."""
+    """Processing time per record."""
     fetch_wait_ms: int
     is_old: bool
-    """Speaks the oldest versions it may."""
+    """Uses the oldest API versions."""
 
 
 @value
@@ -110,35 +113,35 @@ class ProducerPlan:
     acks: int
     interval_ms: int
     records_max: int
-    """In one batch."""
+    """Per batch."""
 
 
 @value
-class Plan:
+class SimulationPlan:
     seed: int
     durability: str
     faulty_ms: int
-    """How long things may go wrong."""
+    """Duration of the phase with faults."""
     topics: tuple[int, ...]
-    """How many partitions each has."""
+    """Partition count of each topic."""
     segment_bytes: int
-    """Of every topic; then the groups' own has small ones too. 0 for large ones."""
+    """Segment size of all topics; then `__consumer_offsets` has small ones too. 0: default."""
     offsets_partitions: int
     initial_delay_ms: int
     housekeeping_ms: int
     idle_ms: int
     sync_ms: tuple[float, float]
-    weather: Weather
+    conditions: NetworkConditions
     members: tuple[MemberPlan, ...]
     producers: tuple[ProducerPlan, ...]
-    decisions: tuple[Decision, ...]
+    events: tuple[PlannedEvent, ...]
     last_victim: str = ""
-    """The member that dies for good together with the node, when all is well at last."""
+    """The member that is killed together with the node in the last crash."""
 
     @property
     def is_orderly(self) -> bool:
-        """Whether nothing goes wrong: then nothing may be done twice."""
-        return not self.weather.stall_chance and all(d.kind in ORDERLY for d in self.decisions)
+        """Whether there are no faults, so that no record may be processed twice."""
+        return not self.conditions.stall_chance and all(d.kind in ORDERLY for d in self.events)
 
 
 def topic_name(index: int) -> str:
@@ -146,6 +149,6 @@ def topic_name(index: int) -> str:
 
 
 def topics_in(bits: int, count: int) -> tuple[str, ...]:
-    """The topics whose bits are set; the first one if none is."""
+    """The topics of a bit mask; the first topic if it is empty."""
     chosen = tuple(topic_name(index) for index in range(count) if bits >> index & 1)
     return chosen or (topic_name(0),)

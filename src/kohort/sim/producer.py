@@ -1,15 +1,23 @@
-"""A producer: numbered records into partitions, one batch of a partition under way at a time.
+"""A simulated producer: numbered records, one batch in flight per partition.
 
-A batch without an answer is sent again, so that one that is not idempotent may be there twice.
+A batch without a response is sent again, so without idempotence it may be appended twice.
 """
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.sim.life import Life
+from kohort.protocol.errors import ProtocolError
+from kohort.sim.context import SimContext
 from kohort.sim.node import EPOCH_MS
-from kohort.sim.phone import Loss
 from kohort.sim.plan import ProducerPlan
-from kohort.sim.stage import Stage
-from kohort.types import ErrorCode, Millis, Partition, ProducerEpoch, ProducerId, Topic, value
+from kohort.sim.process import ClientProcess
+from kohort.types import (
+    ErrorCode,
+    Millis,
+    Partition,
+    ProducerEpoch,
+    ProducerId,
+    Topic,
+    TopicPartition,
+    value,
+)
 from kohort.wire.api.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -32,13 +40,13 @@ class _Batch:
     producer_id: ProducerId
 
 
-class Producer:
-    def __init__(self, stage: Stage, plan: ProducerPlan, topics: tuple[int, ...]) -> None:
-        self._stage = stage
+class SimulatedProducer:
+    def __init__(self, context: SimContext, plan: ProducerPlan, topics: tuple[int, ...]) -> None:
+        self._context = context
         self.plan = plan
-        self._life = Life(stage.timeline)
-        self._phone = stage.phone(self._life, plan.name)
-        self._chance = stage.dice.named("producer", plan.name)
+        self._process = ClientProcess(context.scheduler)
+        self._connection = context.connection(self._process, plan.name)
+        self._rng = context.streams.named("producer", plan.name)
         self._partitions = [
             TopicPartition(Topic(f"t{topic}"), Partition(index))
             for topic, count in enumerate(topics)
@@ -56,11 +64,11 @@ class Producer:
         return not self._pending and not self._is_working
 
     def grow(self, partition: TopicPartition) -> None:
-        """There is another one to write to."""
+        """Write to this new partition too."""
         self._partitions.append(partition)
 
     def stop(self) -> None:
-        """Write nothing new; what is under way is still brought to its end."""
+        """Write no new batches; batches in flight are still retried."""
         self._is_working = False
 
     def resume(self) -> None:
@@ -72,28 +80,28 @@ class Producer:
         if not self._is_working:
             return
         if self.plan.is_idempotent and self._producer_id == NO_PRODUCER_ID:
-            self._introduce()
+            self._init_producer_id()
         else:
             self._write()
-        delay_ms = self._chance.uniform(0.2, 1.8) * self.plan.interval_ms
-        self._life.later(delay_ms, self._work)
+        delay_ms = self._rng.uniform(0.2, 1.8) * self.plan.interval_ms
+        self._process.later(delay_ms, self._work)
 
-    def _introduce(self) -> None:
-        """Ask for an id of its own."""
+    def _init_producer_id(self) -> None:
+        """Request a producer id."""
         body = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=Millis(60_000))
 
-        def take(answer: InitProducerIdResponse) -> None:
-            if not answer.error_code:
-                self._producer_id = answer.producer_id
+        def take(response: InitProducerIdResponse) -> None:
+            if not response.error_code:
+                self._producer_id = response.producer_id
                 self._sequences.clear()
 
-        self._phone.ask(body, _REQUEST_MS, take, lambda _: None)
+        self._connection.send(body, _REQUEST_MS, take, lambda _: None)
 
     def _write(self) -> None:
-        partition = self._chance.choice(self._partitions)
+        partition = self._rng.choice(self._partitions)
         if partition in self._pending:
             return
-        count = self._chance.randint(1, self.plan.records_max)
+        count = self._rng.randint(1, self.plan.records_max)
         texts = tuple(f"{self.plan.name}:{self._written + each}" for each in range(count))
         self._written += count
         sequence = self._sequences.get(partition, 0)
@@ -115,17 +123,17 @@ class Producer:
             timeout_ms=Millis(_REQUEST_MS),
             topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
         )
-        asked_at = self._stage.timeline.now
-        self._phone.ask(
+        asked_at = self._context.scheduler.now
+        self._connection.send(
             body,
             _REQUEST_MS,
-            lambda answer: self._on_answer(batch, answer, asked_at),
+            lambda response: self._on_response(batch, response, asked_at),
             lambda loss: self._try_again(batch, loss),
         )
 
     def _encode(self, batch: _Batch) -> bytes:
         is_idempotent = batch.producer_id != NO_PRODUCER_ID
-        now = Millis(EPOCH_MS + self._stage.timeline.now_ms)
+        now = Millis(EPOCH_MS + self._context.scheduler.now_ms)
         return encode_batch(
             NewBatch(
                 records=tuple(
@@ -137,26 +145,26 @@ class Producer:
             )
         )
 
-    def _on_answer(self, batch: _Batch, answer: ProduceResponse, asked_at: int) -> None:
-        told = answer.responses[0].partition_responses[0]
-        if not told.error_code:
+    def _on_response(self, batch: _Batch, response: ProduceResponse, asked_at: int) -> None:
+        reported = response.responses[0].partition_responses[0]
+        if not reported.error_code:
             del self._pending[batch.partition]
-            self._stage.court.acknowledged(
-                batch.partition, told.base_offset, batch.texts, asked_at, self.plan.acks
+            self._context.checkers.acknowledged(
+                batch.partition, reported.base_offset, batch.texts, asked_at, self.plan.acks
             )
-            where = f"{batch.partition.topic}-{batch.partition.partition}@{told.base_offset}"
-            self._stage.trace.tell(self.plan.name, "acked", where, *batch.texts)
-        elif told.error_code in (
+            where = f"{batch.partition.topic}-{batch.partition.partition}@{reported.base_offset}"
+            self._context.trace.log(self.plan.name, "acked", where, *batch.texts)
+        elif reported.error_code in (
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             ErrorCode.UNKNOWN_PRODUCER_ID,
         ):
-            # The node has forgotten what it once knew; begin anew, without what it had promised.
-            self._stage.court.records.sequence_lost(batch.partition)
+            # The node has lost its producer state; start again with a new producer id.
+            self._context.checkers.records.sequence_lost(batch.partition)
             del self._pending[batch.partition]
             self._producer_id = NO_PRODUCER_ID
         else:
-            self._try_again(batch, ErrorCode(told.error_code).name)
+            self._try_again(batch, ErrorCode(reported.error_code).name)
 
-    def _try_again(self, batch: _Batch, why: Loss | str) -> None:
-        self._stage.trace.tell(self.plan.name, "lost", batch.texts[0], why)
-        self._life.later(_RETRY_MS, lambda: self._send(batch))
+    def _try_again(self, batch: _Batch, why: ProtocolError | str) -> None:
+        self._context.trace.log(self.plan.name, "lost", batch.texts[0], why)
+        self._process.later(_RETRY_MS, lambda: self._send(batch))

@@ -1,4 +1,4 @@
-"""The words every room shares: names for ids, numbers and errors. No behaviour lives here."""
+"""Names that all packages share: ids, numbers, error codes, TopicPartition. No behaviour."""
 
 from kohort.types.error_code import ErrorCode
 from kohort.types.ids import (
@@ -14,10 +14,11 @@ from kohort.types.ids import (
     ProducerEpoch,
     ProducerId,
     Topic,
+    TopicPartition,
     TransactionalId,
     Uuid,
 )
-from kohort.types.value import maker, value
+from kohort.types.value import value
 
 __all__ = [
     "ZERO_UUID",
@@ -33,8 +34,8 @@ __all__ = [
     "ProducerEpoch",
     "ProducerId",
     "Topic",
+    "TopicPartition",
     "TransactionalId",
     "Uuid",
-    "maker",
     "value",
 ]

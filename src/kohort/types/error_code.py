@@ -1,10 +1,10 @@
-"""Kafka's error codes, as they travel on the wire."""
+"""Kafka's error codes."""
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every code Apache Kafka 4.x knows. A code from a newer peer stays a plain int in messages."""
+    """All codes of Apache Kafka 4.x. In messages, unknown codes of newer peers stay plain ints."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

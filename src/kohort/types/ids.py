@@ -1,6 +1,7 @@
-"""Nominal types: a member id is not a group id, though both are strings on the wire."""
+"""NewTypes of ids and numbers, so that the type checker distinguishes a member id from a group id,
+and TopicPartition."""
 
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 
 GroupId = NewType("GroupId", str)
 MemberId = NewType("MemberId", str)
@@ -13,7 +14,7 @@ Offset = NewType("Offset", int)
 Generation = NewType("Generation", int)
 
 Millis = NewType("Millis", int)
-"""A duration, or a moment since the epoch, in milliseconds. The name beside it says which."""
+"""A duration, or a timestamp since the epoch, in milliseconds. The variable name says which."""
 
 BrokerId = NewType("BrokerId", int)
 ProducerId = NewType("ProducerId", int)
@@ -24,3 +25,10 @@ Uuid = NewType("Uuid", bytes)
 """Sixteen raw bytes. Building uuid.UUID objects costs more than decoding the rest of a field."""
 
 ZERO_UUID: Final = Uuid(bytes(16))
+
+
+class TopicPartition(NamedTuple):
+    """Orders by topic, then by partition number. Equal to a plain (topic, number) tuple."""
+
+    topic: Topic
+    partition: Partition

@@ -1,35 +1,56 @@
-"""How Kohort declares values: slotted, keyword-only, frozen in the eyes of the type checker.
+"""Decorator for Kohort's value classes: slotted dataclasses that the type checker treats as frozen.
 
-A dataclass that is frozen at run time pays for every attribute each time one is built, two to
-three times the cost of a plain one, on paths that build them a hundred thousand times a second.
-The type checker refuses a change just as firmly, and for nothing.
+A dataclass that is frozen at run time takes two to three times as long to construct, because every
+attribute goes through `object.__setattr__`. Some values are constructed a hundred thousand times a
+second, so only the type checker enforces that they do not change.
 
-There are hundreds of them, and most processes use a few. Writing their methods was a quarter of
-what it took to start a node, so each is written when it is first needed, and two are shared.
+There are hundreds of value classes, and most processes use a few of them. `__init__` is therefore
+compiled when a class is first instantiated, and `__eq__` and `__repr__` are shared by all classes.
 """
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from operator import attrgetter
-from typing import Any, Final, TypeVar, dataclass_transform
+from typing import Any, Final, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
 
+@overload
+def value(cls: type[T]) -> type[T]: ...
+
+
+@overload
+def value(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def value(cls: type[T]) -> type[T]:
-    # Without one, dataclass works out a signature to put there.
+def value(
+    cls: type[T] | None = None, *, kw_only: bool = True
+) -> type[T] | Callable[[type[T]], type[T]]:
+    """Make a class a value. `kw_only=False` is for classes that are constructed in hot loops.
+
+    Python 3.11 takes two to three times as long to call a class with keywords as by position. The
+    type checker checks positional calls as well. Everywhere else keywords are easier to read.
+    """
+    if cls is None:
+        return lambda decorated: _make_value(decorated, kw_only=kw_only)
+    return _make_value(cls, kw_only=kw_only)
+
+
+def _make_value(cls: type[T], *, kw_only: bool) -> type[T]:
+    # Without a docstring, dataclass computes the signature to put one there.
     cls.__doc__ = cls.__doc__ or cls.__name__
     methods: dict[str, Any] = {"__eq__": _equals, "__hash__": None, "__repr__": _show}
     for name, method in methods.items():
         if name not in vars(cls):
             setattr(cls, name, method)
-    made = dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(cls)
+    made = dataclass(slots=True, kw_only=kw_only, init=False, eq=False, repr=False)(cls)
 
-    def build_first(self: T, **given: object) -> None:
-        built = _builder(made)
+    def build_first(self: T, *args: object, **given: object) -> None:
+        built = _compile_init(made, kw_only=kw_only)
         type.__setattr__(made, "__init__", built)
-        built(self, **given)
+        built(self, *args, **given)
 
     type.__setattr__(made, "__init__", build_first)
     return made
@@ -43,7 +64,7 @@ def _equals(self: object, other: object) -> Any:
 
 
 class _Getters(dict[type, Callable[[Any], Any]]):
-    """All fields of a value at once, by class; each is made when it is first asked for."""
+    """Functions that return all fields of a value, by class; each is built on first use."""
 
     def __missing__(self, cls: type) -> Callable[[Any], Any]:
         names = [field.name for field in fields(cls)]
@@ -59,8 +80,11 @@ def _show(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _builder(cls: type) -> Callable[..., None]:
-    """`__init__` as dataclass would write it: all by name, defaults where they are declared."""
+def _compile_init(cls: type, *, kw_only: bool) -> Callable[..., None]:
+    """Compile the `__init__` that dataclass would generate.
+
+    The source text contains nothing but names from our own declarations.
+    """
     scope: dict[str, Any] = {"MISSING": MISSING}
     parameters, lines = [], ["    pass"]
     for field in fields(cls):
@@ -76,28 +100,9 @@ def _builder(cls: type) -> Callable[..., None]:
         else:
             parameters.append(name)
         lines.append(f"    self.{name} = {given}")
-    star = ["*"] if parameters else []
-    built = _compile("__init__", ["self", *star, *parameters], lines, scope)
+    star = ["*"] if kw_only and parameters else []
+    head = f"def __init__({', '.join(['self', *star, *parameters])}):"
+    exec("\n".join([head, *lines]), scope)  # noqa: S102
+    built: Callable[..., None] = scope["__init__"]
     built.__qualname__ = f"{cls.__qualname__}.__init__"
     return built
-
-
-def maker(cls: type[T]) -> Callable[..., T]:
-    """A function that makes a value from all of its fields, in the order they are declared in.
-
-    Calling a class with keywords costs several times as much as the value itself. For the few
-    loops where that is felt; everywhere else names are worth more than the time.
-    """
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # it is a dataclass
-    lines = ["    made = new(cls)", *(f"    made.{name} = {name}" for name in names)]
-    scope: dict[str, Any] = {"new": object.__new__, "cls": cls}
-    return _compile("make", names, [*lines, "    return made"], scope)
-
-
-def _compile(
-    name: str, parameters: list[str], lines: list[str], scope: dict[str, Any]
-) -> Callable[..., Any]:
-    """A function from its text, which is made of our own declarations and of nothing else."""
-    exec("\n".join([f"def {name}({', '.join(parameters)}):", *lines]), scope)  # noqa: S102
-    made: Callable[..., Any] = scope[name]
-    return made

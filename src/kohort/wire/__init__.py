@@ -1,1 +1,1 @@
-"""Bytes to values and back, for every supported API version. The wire has no opinions."""
+"""Encoding and decoding of Kafka's protocol messages, records and record batches."""

@@ -1,7 +1,7 @@
-"""Batches of records in Kafka's format of magic 2: the unit that is produced, kept and fetched.
+"""Record batches in Kafka's format of magic 2: the unit that is produced, stored and fetched.
 
-A NewBatch says what to write and becomes bytes; bytes become a Batch. What can be read without
-the records is in batch_header, and is offered here too.
+`encode` turns a NewBatch into bytes, `decode` turns bytes into a Batch. The functions of
+batch_header, which read only the header, are exported here too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,12 +24,11 @@ from kohort.wire.batch_header import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
     TimestampType,
+    assemble,
     assign_offset,
     assign_timestamp,
-    make_header,
     peek,
     peek_whole,
-    seal,
     split,
     verify_crc,
 )
@@ -39,8 +38,8 @@ from kohort.wire.records import (
     Header,
     NewRecord,
     Record,
-    encode_pairs,
     encode_records,
+    encode_simple_records,
     read_record_keys,
     read_records,
 )
@@ -60,16 +59,16 @@ __all__ = [
     "NewRecord",
     "Record",
     "TimestampType",
+    "assemble_simple_batch",
     "assign_offset",
     "assign_timestamp",
     "decode",
     "encode",
-    "encode_moment",
     "encode_retained",
+    "encode_simple_batch",
     "iter_records",
     "peek",
     "read_keys",
-    "seal_moment",
     "split",
     "verify_crc",
 ]
@@ -79,14 +78,14 @@ _FIRST_OFFSET: Final = Offset(0)
 
 @value
 class NewBatch:
-    """Records to be written together; the first one gets base_offset, the others follow it."""
+    """Records to encode as one batch. The first one gets base_offset."""
 
     records: tuple[NewRecord, ...]
     base_offset: Offset = _FIRST_OFFSET
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     codec: Codec = Codec.NONE
     log_append_time: Millis | None = None
-    """When given, the time of every record, whatever its own says."""
+    """If set, it replaces the timestamps of all records."""
     is_transactional: bool = False
     is_control: bool = False
     producer_id: ProducerId = NO_PRODUCER_ID
@@ -96,7 +95,7 @@ class NewBatch:
 
 @value
 class Batch:
-    """A batch as read."""
+    """A decoded batch."""
 
     header: BatchHeader
     records: tuple[Record, ...]
@@ -105,7 +104,7 @@ class Batch:
 def decode(
     buf: Buffer, pos: int = 0, *, check_crc: bool = True, max_bytes: int = DECOMPRESSED_BYTES_MAX
 ) -> Batch:
-    """The batch at pos. Other bytes may follow it; max_bytes bounds what it decompresses to."""
+    """The batch at pos. Other bytes may follow it. max_bytes limits the decompressed size."""
     header, records = _open(buf, pos, check_crc=check_crc, max_bytes=max_bytes)
     return Batch(header=header, records=tuple(records))
 
@@ -113,16 +112,16 @@ def decode(
 def iter_records(
     buf: Buffer, pos: int = 0, *, check_crc: bool = True, max_bytes: int = DECOMPRESSED_BYTES_MAX
 ) -> Iterator[Record]:
-    """The records of the batch at pos, each decoded when it is asked for.
+    """The records of the batch at pos, decoded lazily.
 
-    Header, checksum and compression are checked before this returns, a record when its turn comes.
+    Header, checksum and compression are checked before this returns, a record when it is decoded.
     """
     return _open(buf, pos, check_crc=check_crc, max_bytes=max_bytes)[1]
 
 
 def read_keys(buf: Buffer, pos: int, header: BatchHeader) -> list[tuple[bytes | None, Offset]]:
-    """The key and the offset of each record of the batch at pos, which is not compressed; its
-    header was peeked, and its checksum is not looked at."""
+    """The key and the offset of each record of the uncompressed batch at pos. The checksum is not
+    verified."""
     start = pos + HEADER_BYTES
     body = bytes(memoryview(buf)[start : pos + header.size_in_bytes])
     return read_record_keys(body, header, message="RecordBatch", shift=start)
@@ -136,7 +135,7 @@ def _open(
         verify_crc(buf, pos, header)
     start = pos + HEADER_BYTES
     body = bytes(memoryview(buf)[start : pos + header.size_in_bytes])
-    # Compaction leaves an emptied batch without any bytes, not even those of an empty stream.
+    # Compaction leaves empty batches with no body, which is not a valid compressed stream.
     if header.codec is Codec.NONE or not body:
         return header, read_records(body, header, message="RecordBatch", shift=start)
     body = _decompress(body, header, start, max_bytes)
@@ -157,10 +156,10 @@ def _decompress(body: bytes, header: BatchHeader, start: int, max_bytes: int) ->
 
 
 def encode(batch: NewBatch) -> bytes:
-    """The bytes of a batch that is to be produced, or appended as it is."""
+    """Encode a batch to produce or append."""
     records = batch.records
     if not records:
-        raise UnencodableMessage("RecordBatch", "records", "a new batch holds at least one")
+        raise UnencodableMessage("RecordBatch", "records", "a new batch needs at least one record")
     max_timestamp = batch.log_append_time
     if max_timestamp is None:
         max_timestamp = max(record.timestamp for record in records)
@@ -182,21 +181,27 @@ def encode(batch: NewBatch) -> bytes:
     return _encode(header, enumerate(records))
 
 
-def encode_moment(pairs: Sequence[tuple[bytes, bytes | None]], timestamp: Millis) -> bytes:
-    """As `encode`, for keys and values that were all written at one moment: what a node keeps."""
-    return seal_moment(encode_pairs(pairs), len(pairs), timestamp)
+def encode_simple_batch(
+    pairs: Sequence[tuple[bytes, bytes | None]],
+    timestamp: Millis,
+    base_offset: Offset = _FIRST_OFFSET,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """Encode key-value pairs that all have one timestamp. Equals `encode` of the same records."""
+    body = encode_simple_records(pairs)
+    return assemble_simple_batch(body, len(pairs), timestamp, base_offset, partition_leader_epoch)
 
 
-def seal_moment(
+def assemble_simple_batch(
     body: bytes,
     record_count: int,
     timestamp: Millis,
     base_offset: Offset = _FIRST_OFFSET,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The batch of so many records, encoded already, that were all written at one moment."""
-    return seal(
-        make_header(
+    """Build a batch from already encoded records that all have one timestamp."""
+    return assemble(
+        BatchHeader(
             base_offset,
             0,
             partition_leader_epoch,
@@ -227,10 +232,10 @@ def _attributes(batch: NewBatch) -> int:
 
 
 def encode_retained(header: BatchHeader, records: tuple[Record, ...]) -> bytes:
-    """The bytes of a batch of which compaction keeps only these records, perhaps none.
+    """Encode a batch after compaction with the retained records, possibly none.
 
-    Its span of offsets and its producer's numbers stay as they were: the log then has no gap, and
-    the producer's next sequence number is still known.
+    Its offset range and producer fields do not change: the log then has no gap, and the producer's
+    next sequence number remains known.
     """
     base_timestamp, max_timestamp = header.base_timestamp, header.max_timestamp
     if not header.has_delete_horizon:
@@ -250,4 +255,4 @@ def _encode(header: BatchHeader, records: Iterable[tuple[int, NewRecord | Record
     body = encode_records(records, base_timestamp=header.base_timestamp)
     if body:
         body = compression.compress(header.codec, body)
-    return seal(header, body)
+    return assemble(header, body)

@@ -1,13 +1,13 @@
-"""The 61 bytes before a batch's records: reading them, and what a broker changes in them.
+"""The header of a record batch, 61 bytes: reading it, and the changes that a broker makes in it.
 
-A log needs no more than this to know which offsets a batch spans, whether it is whole and who
-wrote it, so nothing here looks at records. Only magic 2 is known, which Kafka has written since
-0.11.
+A log needs only the header for the offsets, the checksum and the producer of a batch. Only magic 2
+is supported, which Kafka has written since 0.11.
 
     base_offset int64, batch_length int32, partition_leader_epoch int32, magic int8, crc uint32,
     attributes int16, last_offset_delta int32, base_timestamp int64, max_timestamp int64,
     producer_id int64, producer_epoch int16, base_sequence int32, record_count int32
-    The length counts from the leader epoch on, the checksum covers all from the attributes on.
+    The length counts the bytes from the leader epoch on. The checksum covers the bytes from the
+    attributes on.
 """
 
 import struct
@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from typing import Any, Final, NoReturn, Protocol
 
-from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, maker, value
+from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, value
 from kohort.wire.compression import Codec
 from kohort.wire.errors import MalformedMessage, UnencodableMessage
 from kohort.wire.varint import Buffer
@@ -38,7 +38,7 @@ MAX_TIMESTAMP_AT: Final = 35
 MAGIC: Final = 2
 
 RECORD_BYTES_MIN: Final = 7
-"""A record with neither key, value nor headers: one byte for each of its seven numbers."""
+"""The size of a record without key, value and headers: one byte for each of its seven numbers."""
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
@@ -57,7 +57,7 @@ _OFFSET_MAX: Final = 2**63 - 1
 
 
 class TimestampType(IntEnum):
-    """Whose clock a record's timestamp is from: its producer's or its broker's."""
+    """Whether timestamps are set by the producer or by the broker."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -66,10 +66,8 @@ class TimestampType(IntEnum):
 _TIMESTAMP_TYPES: Final = tuple(TimestampType)
 
 
-@value
+@value(kw_only=False)
 class BatchHeader:
-    """What a batch says of itself."""
-
     base_offset: Offset
     batch_length: int
     partition_leader_epoch: int
@@ -78,13 +76,13 @@ class BatchHeader:
     attributes: int
     last_offset_delta: int
     base_timestamp: Millis
-    """Of the first record; with a delete horizon, the horizon itself (KIP-534)."""
+    """The timestamp of the first record, or the delete horizon if there is one (KIP-534)."""
     max_timestamp: Millis
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
     base_sequence: int
     record_count: int
-    """Compaction may leave fewer records than offsets, or none at all."""
+    """After compaction there may be fewer records than offsets, or none."""
 
     @property
     def size_in_bytes(self) -> int:
@@ -119,32 +117,28 @@ class BatchHeader:
         return bool(self.attributes & DELETE_HORIZON_FLAG)
 
 
-make_header: Final = maker(BatchHeader)
-"""From all fields in their order: every batch that is written or read has one."""
-
-
 def peek(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """The header of the batch at pos; the records need not be there, and are not looked at."""
+    """The header of the batch at pos. The records are not read and may be missing."""
     _check_start(buf, pos)
-    header = make_header(*_HEADER.unpack_from(buf, pos))
+    header = BatchHeader(*_HEADER.unpack_from(buf, pos))
     _check_header(header, pos)
     return header
 
 
 def peek_whole(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """The header of the batch at pos, all of which must be there."""
+    """The header of the batch at pos. Raises MalformedMessage if the batch is truncated."""
     header = peek(buf, pos)
     if header.size_in_bytes > len(buf) - pos:
-        reason = f"{len(buf) - pos} bytes of {header.size_in_bytes} are here"
-        _refuse("batch_length", pos + 8, reason)
+        reason = f"only {len(buf) - pos} of {header.size_in_bytes} bytes"
+        _reject("batch_length", pos + 8, reason)
     return header
 
 
 def split(buf: Buffer, *, truncated_ok: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-    """Where each of the batches in a row begins, and its header.
+    """The position and the header of each of several consecutive batches.
 
-    A fetch response may end within a batch, since brokers cut at a number of bytes: with
-    truncated_ok the walk ends before such a batch, otherwise it is malformed.
+    The last batch of a fetch response may be truncated. With `truncated_ok` such a batch is
+    omitted, otherwise it is malformed.
     """
     pos = 0
     while pos < len(buf):
@@ -156,15 +150,15 @@ def split(buf: Buffer, *, truncated_ok: bool = False) -> Iterator[tuple[int, Bat
 
 
 def verify_crc(buf: Buffer, pos: int = 0, header: BatchHeader | None = None) -> None:
-    """Raises MalformedMessage unless the batch at pos is what its writer wrote.
+    """Raises MalformedMessage if the checksum of the batch at pos is wrong.
 
-    Whoever has peeked the header of a whole batch passes it on, to spare a second look.
+    Pass the header if it is already read.
     """
     if header is None:
         header = peek_whole(buf, pos)
     computed = _checksum(buf, pos, header.size_in_bytes)
     if computed != header.crc:
-        _refuse("crc", pos + CRC_AT, f"{header.crc:#010x} is stored, {computed:#010x} is computed")
+        _reject("crc", pos + CRC_AT, f"stored {header.crc:#010x}, computed {computed:#010x}")
 
 
 def assign_offset(
@@ -174,9 +168,9 @@ def assign_offset(
     base_offset: Offset,
     partition_leader_epoch: int,
 ) -> None:
-    """Gives a produced batch its place in the log, in the bytes themselves.
+    """Set the offset and the leader epoch of a produced batch in place.
 
-    The checksum does not cover these fields, so that a broker need not compute it again.
+    The checksum does not cover these fields, so it does not change.
     """
     _check_start(buf, pos)
     _put(_INT64, buf, pos, "base_offset", base_offset)
@@ -190,9 +184,9 @@ def assign_timestamp(
     timestamp_type: TimestampType,
     max_timestamp: Millis,
 ) -> None:
-    """Says whose clock a batch's times are from and the latest of them, and seals it anew.
+    """Set the timestamp type and the max timestamp of a batch in place, and update the checksum.
 
-    With LOG_APPEND_TIME every record then has that time, without a change to its bytes.
+    With LOG_APPEND_TIME all records then have that timestamp. Their bytes do not change.
     """
     header = peek_whole(buf, pos)
     attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
@@ -203,8 +197,8 @@ def assign_timestamp(
     _put(_UINT32, buf, pos + CRC_AT, "crc", _checksum(buf, pos, header.size_in_bytes))
 
 
-def seal(header: BatchHeader, body: bytes) -> bytes:
-    """The bytes of a batch, for whose records' bytes the length and checksum are worked out."""
+def assemble(header: BatchHeader, body: bytes) -> bytes:
+    """The bytes of a batch with encoded records `body`. Computes the length and the checksum."""
     length = HEADER_BYTES - LENGTH_END + len(body)
     try:
         covered = _pack_covered(
@@ -230,10 +224,10 @@ class _Crc32c(Protocol):
 
 @cache
 def _crc32c() -> _Crc32c:
-    """From the package's compiled module alone, where it is found.
+    """Load only the compiled module of the crc32c package, if it is found.
 
-    The package itself reads its own metadata and makes a command line when it is imported. That
-    takes as long as importing all of wire, and the first to join a group would wait for it.
+    Importing the package itself reads its metadata and builds a command line parser. That takes as
+    long as importing all of kohort.wire, and would delay the first request.
     """
     package = PathFinder.find_spec("crc32c")
     inside = None if package is None else package.submodule_search_locations
@@ -244,12 +238,12 @@ def _crc32c() -> _Crc32c:
         return crc32c
     module: Any = module_from_spec(compiled)
     compiled.loader.exec_module(module)
-    made: _Crc32c = module.crc32c
-    return made
+    function: _Crc32c = module.crc32c
+    return function
 
 
 def checksum(data: Buffer) -> int:
-    """CRC-32C, which seals batches and the files that stand beside them."""
+    """CRC-32C, the checksum of batches and of producer snapshots."""
     return _crc32c()(data)
 
 
@@ -275,32 +269,34 @@ def _put(
 def _check_start(buf: Buffer, pos: int) -> None:
     _check_magic(buf, pos)
     if len(buf) - pos < HEADER_BYTES:
-        _refuse("header", pos, f"{len(buf) - pos} bytes of {HEADER_BYTES} are here")
+        _reject("header", pos, f"only {len(buf) - pos} of {HEADER_BYTES} bytes")
 
 
 def _check_magic(buf: Buffer, pos: int) -> None:
-    """Comes before any other check: older formats share only the bytes up to the magic."""
+    """Check this first: older formats have only the bytes up to the magic in common."""
     if len(buf) - pos > MAGIC_AT and buf[pos + MAGIC_AT] != MAGIC:
-        _refuse("magic", pos + MAGIC_AT, f"magic {buf[pos + MAGIC_AT]} is not supported")
+        _reject("magic", pos + MAGIC_AT, f"magic {buf[pos + MAGIC_AT]} is not supported")
 
 
 def _check_header(header: BatchHeader, pos: int) -> None:
     size = LENGTH_END + header.batch_length
     if size < HEADER_BYTES:
-        _refuse("batch_length", pos + 8, f"{header.batch_length} is less than a header takes")
+        _reject("batch_length", pos + 8, f"{header.batch_length} is less than the size of a header")
     codec = header.attributes & CODEC_MASK
     if codec > _CODEC_MAX:
-        _refuse("attributes", pos + ATTRIBUTES_AT, f"no codec has the number {codec}")
+        _reject("attributes", pos + ATTRIBUTES_AT, f"unknown codec {codec}")
     last_offset_delta = header.last_offset_delta
     if last_offset_delta < 0:
-        _refuse("last_offset_delta", pos + 23, f"{last_offset_delta} is negative")
+        _reject("last_offset_delta", pos + 23, f"{last_offset_delta} is negative")
     if header.base_offset + last_offset_delta > _OFFSET_MAX:
-        _refuse("base_offset", pos, f"{header.base_offset} leaves no room for the batch's offsets")
+        _reject(
+            "base_offset", pos, f"{header.base_offset} is too large for the offsets of the batch"
+        )
     count = header.record_count
     if not 0 <= count <= last_offset_delta + 1:
-        _refuse("record_count", pos + 57, f"{count} records in {last_offset_delta + 1} offsets")
+        _reject("record_count", pos + 57, f"{count} records for {last_offset_delta + 1} offsets")
     if codec == Codec.NONE and count * RECORD_BYTES_MIN > size - HEADER_BYTES:
-        _refuse("record_count", pos + 57, f"{count} records in {size - HEADER_BYTES} bytes")
+        _reject("record_count", pos + 57, f"{count} records in {size - HEADER_BYTES} bytes")
 
 
 def _is_truncated(buf: Buffer, pos: int) -> bool:
@@ -312,5 +308,5 @@ def _is_truncated(buf: Buffer, pos: int) -> bool:
     return length > left - LENGTH_END
 
 
-def _refuse(field: str, position: int, reason: str) -> NoReturn:
+def _reject(field: str, position: int, reason: str) -> NoReturn:
     raise MalformedMessage("RecordBatch", field, position, reason)

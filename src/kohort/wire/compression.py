@@ -1,8 +1,7 @@
-"""The codecs a record batch may be compressed with, in the framings Kafka's own clients use.
+"""The compression codecs of record batches, with the framing that Kafka's clients use.
 
-Reading is bounded: whatever the bytes promise, no more than max_bytes is ever produced, and
-bytes that are cut short, damaged or followed by others are refused. Libraries are imported when
-a codec is first used, since most processes meet one codec or none.
+Decompression produces at most `max_bytes`. Truncated, corrupt or trailing bytes are rejected.
+Libraries are imported on first use of a codec, because most processes use one codec or none.
 """
 
 import struct
@@ -15,7 +14,7 @@ from kohort.wire.errors import MalformedMessage
 
 
 class Codec(IntEnum):
-    """The numbers of the codecs, as a batch's attributes hold them."""
+    """The codec numbers in the attributes of a batch."""
 
     NONE = 0
     GZIP = 1
@@ -25,20 +24,21 @@ class Codec(IntEnum):
 
 
 DECOMPRESSED_BYTES_MAX: Final = 100 * 1024 * 1024
-"""Bounds what one small batch can grow to. Kafka bounds only the compressed size, and streams."""
+"""Limits the memory that a small batch can use. Kafka limits only the compressed size, because it
+decompresses as a stream."""
 
 STREAMS_MAX: Final = 16
-"""How many gzip members, lz4 or zstd frames may follow one another. Each costs a copy of what is
-left, so thousands of tiny ones would cost far more than they hold; writers make just one."""
+"""The maximum number of consecutive gzip members, lz4 or zstd frames. Each costs a copy of the
+remaining bytes, so thousands of tiny ones would be expensive. Writers produce one."""
 
 
 def compress(codec: Codec, data: bytes) -> bytes:
-    """The data as Kafka's clients would compress it, each codec at its default level."""
+    """Compress as Kafka's clients do, at the default level of the codec."""
     return _COMPRESS[codec](data)
 
 
 def decompress(codec: Codec, data: bytes, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """What the data was before it was compressed, or MalformedMessage, positions within data."""
+    """Raises MalformedMessage, with positions within the compressed data."""
     return _DECOMPRESS[codec](data, max_bytes)
 
 
@@ -51,14 +51,14 @@ def _copy(data: bytes) -> bytes:
 
 def _bounded_copy(data: bytes, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
-        _refuse_size(Codec.NONE, 0, max_bytes)
+        _reject_size(Codec.NONE, 0, max_bytes)
     return data
 
 
 # gzip
 
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-"""Asks zlib for gzip's header and trailer around the stream."""
+"""Tells zlib to use gzip's header and trailer."""
 
 
 def _compress_gzip(data: bytes) -> bytes:
@@ -72,12 +72,12 @@ def _decompress_gzip(data: bytes, max_bytes: int) -> bytes:
 def _read_gzip_member(data: bytes, position: int, bytes_left: int) -> tuple[bytes, int]:
     stream = zlib.decompressobj(wbits=_GZIP_WINDOW)
     try:
-        # One byte more than allowed tells a stream that ends in time from one that does not.
+        # One byte more than allowed, to detect a stream that exceeds the limit.
         content = stream.decompress(memoryview(data)[position:], bytes_left + 1)
     except zlib.error as error:
-        _refuse(Codec.GZIP, position, str(error))
+        _reject(Codec.GZIP, position, str(error))
     if len(content) <= bytes_left and not stream.eof:
-        _refuse(Codec.GZIP, len(data), "the stream is cut short")
+        _reject(Codec.GZIP, len(data), "the stream is truncated")
     return content, len(data) - len(stream.unused_data)
 
 
@@ -86,7 +86,7 @@ def _read_gzip_member(data: bytes, position: int, bytes_left: int) -> tuple[byte
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
-"""What Java's SnappyOutputStream, and so everyone else, cuts the data into."""
+"""The block size of Java's SnappyOutputStream, which other clients use as well."""
 
 
 def _compress_snappy(data: bytes) -> bytes:
@@ -105,17 +105,17 @@ def _decompress_snappy(data: bytes, max_bytes: int) -> bytes:
     blocks = []
     position, bytes_left = 0, max_bytes
     while position < len(data):
-        # The header may come again, as Java's stream allows. Its two version numbers are not
-        # looked at: there has only ever been one version, and Redpanda writes them little-endian.
+        # Java's stream allows repeated headers. The two version numbers are ignored: there is only
+        # one version, and Redpanda writes them little-endian.
         if data.startswith(_XERIAL_MAGIC, position):
             position += len(_XERIAL_HEADER)
             if position > len(data):
-                _refuse(Codec.SNAPPY, len(data), "the header is cut short")
+                _reject(Codec.SNAPPY, len(data), "the header is truncated")
             continue
         length = int.from_bytes(data[position : position + 4], signed=True)
         if not 0 < length <= len(data) - position - 4:
             left = max(0, len(data) - position - 4)
-            _refuse(Codec.SNAPPY, position, f"a block of {length} bytes where {left} are left")
+            _reject(Codec.SNAPPY, position, f"a block of {length} bytes, but {left} bytes are left")
         position += 4
         block = _decompress_snappy_block(data[position : position + length], position, bytes_left)
         blocks.append(block)
@@ -129,10 +129,10 @@ def _decompress_snappy_block(block: bytes, position: int, bytes_left: int) -> by
 
     try:
         if cramjam.snappy.decompress_raw_len(block) > bytes_left:
-            _refuse_size(Codec.SNAPPY, position, bytes_left)
+            _reject_size(Codec.SNAPPY, position, bytes_left)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        _refuse(Codec.SNAPPY, position, str(error))
+        _reject(Codec.SNAPPY, position, str(error))
 
 
 # lz4
@@ -141,7 +141,7 @@ def _decompress_snappy_block(block: bytes, position: int, bytes_left: int) -> by
 def _compress_lz4(data: bytes) -> bytes:
     import lz4.frame  # type: ignore[import-untyped]  # it has no types  # noqa: PLC0415
 
-    # Java's reader refuses linked blocks; the other choices are what its writer makes.
+    # Java's reader rejects linked blocks. The other options match Java's writer.
     compressed: bytes = lz4.frame.compress(
         data, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB, store_size=False
     )
@@ -158,15 +158,15 @@ def _read_lz4_frame(data: bytes, position: int, bytes_left: int) -> tuple[bytes,
     stream = lz4.frame.LZ4FrameDecompressor()
     source = data[position:]
     chunks: list[bytes] = []
-    # The library reserves all it is allowed to produce, so it is asked for growing pieces.
+    # The library allocates max_length bytes in advance, so the pieces start small and grow.
     piece = max(64 * 1024, 4 * len(source))
     while not stream.eof and bytes_left >= 0:
         try:
             chunks.append(stream.decompress(source, max_length=min(piece, bytes_left + 1)))
         except RuntimeError as error:
-            _refuse(Codec.LZ4, position, str(error))
+            _reject(Codec.LZ4, position, str(error))
         if stream.needs_input and not stream.eof:
-            _refuse(Codec.LZ4, len(data), "the frame is cut short")
+            _reject(Codec.LZ4, len(data), "the frame is truncated")
         bytes_left -= len(chunks[-1])
         source = b""
         piece *= 2
@@ -200,18 +200,18 @@ def _read_zstd_frame(data: bytes, position: int, bytes_left: int) -> tuple[bytes
         end, content_max = _measure_zstd_blocks(data, first_block)
         end += 4 if header.has_checksum else 0
         if end > len(data):
-            _refuse(Codec.ZSTD, len(data), "the frame is cut short")
+            _reject(Codec.ZSTD, len(data), "the frame is truncated")
         stream = zstandard.ZstdDecompressor().stream_reader(source[: end - position])
-        # One byte more than there can be makes the library go on to the checksum at the end.
+        # One byte more than the content, so that the library verifies the checksum at the end.
         return stream.read(min(content_max, bytes_left) + 1), end
     except zstandard.ZstdError as error:
-        _refuse(Codec.ZSTD, position, str(error))
+        _reject(Codec.ZSTD, position, str(error))
 
 
 def _measure_zstd_blocks(data: bytes, position: int) -> tuple[int, int]:
-    """Where the blocks that begin here end, and how much they can hold at most.
+    """The end position of the blocks at `position`, and the maximum size of their content.
 
-    The library can neither say where a frame ended nor tell a cut one from a whole one.
+    The library neither reports the end of a frame nor detects a truncated one.
     https://datatracker.ietf.org/doc/html/rfc8878#section-3.1.1.2
     """
     content_max = 0
@@ -219,7 +219,7 @@ def _measure_zstd_blocks(data: bytes, position: int) -> tuple[int, int]:
     while not is_last:
         header = int.from_bytes(data[position : position + 3], "little")
         if position + 3 > len(data):
-            _refuse(Codec.ZSTD, len(data), "the frame is cut short")
+            _reject(Codec.ZSTD, len(data), "the frame is truncated")
         is_last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
         position += 3 + (1 if kind == _ZSTD_RUN_BLOCK else size)
         content_max += _ZSTD_BLOCK_BYTES_MAX if kind == _ZSTD_COMPRESSED_BLOCK else size
@@ -235,26 +235,28 @@ def _decompress_streams(
     max_bytes: int,
     read: Callable[[bytes, int, int], tuple[bytes, int]],
 ) -> bytes:
-    """Streams one after the other until the data ends; each read tells where its stream ended."""
+    """Decompress consecutive streams. `read` returns the content and the end of one stream."""
     contents: list[bytes] = []
     position, bytes_left = 0, max_bytes
     while position < len(data) or not contents:
         if len(contents) == STREAMS_MAX:
-            _refuse(codec, position, f"more than {STREAMS_MAX} streams")
+            _reject(codec, position, f"more than {STREAMS_MAX} streams")
         content, end = read(data, position, bytes_left)
         if len(content) > bytes_left:
-            _refuse_size(codec, position, bytes_left)
+            _reject_size(codec, position, bytes_left)
         bytes_left -= len(content)
         contents.append(content)
         position = end
     return contents[0] if len(contents) == 1 else b"".join(contents)
 
 
-def _refuse_size(codec: Codec, position: int, bytes_left: int) -> NoReturn:
-    _refuse(codec, position, f"decompresses to more than the {bytes_left} bytes still allowed")
+def _reject_size(codec: Codec, position: int, bytes_left: int) -> NoReturn:
+    _reject(
+        codec, position, f"the decompressed size exceeds the remaining limit of {bytes_left} bytes"
+    )
 
 
-def _refuse(codec: Codec, position: int, reason: str) -> NoReturn:
+def _reject(codec: Codec, position: int, reason: str) -> NoReturn:
     raise MalformedMessage(codec.name.lower(), "data", position, reason)
 
 

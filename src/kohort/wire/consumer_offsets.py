@@ -1,29 +1,29 @@
-"""Keys and values of the records in `__consumer_offsets`, in Kafka's own formats.
+"""Keys and values of the records in `__consumer_offsets`, in Kafka's formats.
 
-A record's key begins with a two-byte number that says what kind of record it is; its value begins
-with a two-byte version of that kind's value, or is absent: a tombstone.
+A record key starts with a two-byte record type. A record value starts with a two-byte version, or
+is null: a tombstone.
 
-Kinds, by the key's number:
- 0, 1   an offset commit (0 is the oldest form of the same key)
+Record types:
+ 0, 1   an offset commit (0 is an older version of the same key)
  2      a classic group: its generation and members
  3 - 8  a group of the KIP-848 protocol: epoch, partitions (until 4.1), member, target epoch,
         target assignment, current assignment
  16     a regular expression of such a group, and the topics it matched
-Other numbers belong to share and streams groups.
+Other types belong to share and streams groups.
 
 Version notes, offset commit value:
- 1  an explicit expiry, for requests that carry a retention time
- 2  without it again: retention is the broker's setting
+ 1  an expiry timestamp, for requests with a retention time
+ 2  no expiry timestamp: retention is a setting of the broker
  3  the leader epoch of the committed record (KIP-320)
- 4  flexible; a topic id may be tagged on. Kafka 4 writes 4, or 1 where an expiry is set
+ 4  flexible; the topic id is a tagged field. Kafka 4 writes 4, or 1 if an expiry is set
 
 Version notes, classic group value:
- 1  each member's rebalance timeout    2  when the group entered its present state (KIP-211)
+ 1  each member's rebalance timeout    2  when the group entered its current state (KIP-211)
  3  each member's instance id (KIP-345)    4  flexible. Kafka still writes 3
 
-Two tagged fields say `"default": null` in Kafka's definitions, which Kafka's generator takes for
-no default at all: a member's classic metadata and assignment epochs are empty when the tag is
-absent, and null only when a tag says so; Kafka writes one for every member that is not classic.
+Two tagged fields have `"default": null` in Kafka's definitions, which Kafka's generator ignores: a
+member's classic metadata and assignment epochs are empty if the tag is absent, and null only if
+the tag is present with null. Kafka writes such a tag for every member that is not classic.
 """
 
 from typing import Any, Final
@@ -40,9 +40,9 @@ from kohort.types import (
     Uuid,
     value,
 )
-from kohort.wire.compiler import decode
-from kohort.wire.embedded import encode_versioned, read_version
+from kohort.wire.consumer_protocol import encode_versioned, read_version
 from kohort.wire.errors import UnsupportedVersion
+from kohort.wire.message_codec import decode
 from kohort.wire.schema import (
     array,
     blob,
@@ -240,15 +240,15 @@ class ConsumerGroupRegularExpressionValue:
 
 
 @value
-class Kind:
-    """What a key's number announces: the shapes of the record's key and value."""
+class RecordSchema:
+    """The message classes of the key and the value of a record type."""
 
     key: type
     value: type
 
 
-KINDS: Final = {
-    number: Kind(key=key, value=content)
+RECORD_SCHEMAS: Final = {
+    number: RecordSchema(key=key, value=content)
     for key, content in (
         (OffsetCommitKey, OffsetCommitValue),
         (GroupMetadataKey, GroupMetadataValue),
@@ -262,13 +262,13 @@ KINDS: Final = {
     )
     for number in schema_of(key).versions
 }
-"""The kinds of records, by the number their key begins with."""
+"""By record type: the number at the start of a record key."""
 
-_VALUE_BY_KEY: Final = {kind.key: kind.value for kind in KINDS.values()}
+_VALUE_BY_KEY: Final = {schema.key: schema.value for schema in RECORD_SCHEMAS.values()}
 
 
 def encode_key(key: object) -> bytes:
-    """A key under its newest number: offset commits are written as 1."""
+    """Encode a key with its newest record type: 1 for offset commits."""
     return encode_versioned(key, schema_of(type(key)).versions[-1])
 
 
@@ -277,15 +277,15 @@ def encode_value(value: object, version: int) -> bytes:
 
 
 def decode_key(data: bytes) -> Any:
-    """A key of any known kind; UnsupportedVersion for a kind that is not known here."""
+    """Raises UnsupportedVersion for an unknown record type."""
     number = read_version("record key", data)
-    if number not in KINDS:
+    if number not in RECORD_SCHEMAS:
         raise UnsupportedVersion(None, "record key", number)
-    return decode(KINDS[number].key, number, data, _PREFIX_SIZE)
+    return decode(RECORD_SCHEMAS[number].key, number, data, _PREFIX_SIZE)
 
 
 def decode_value(key: object, data: bytes | None) -> Any:
-    """The value that belongs to a decoded key; None for a tombstone."""
+    """The value for a decoded key; None for a tombstone."""
     if data is None:
         return None
     value = _VALUE_BY_KEY[type(key)]

@@ -1,4 +1,4 @@
-"""A message in its envelope: length, header and body as one frame, for the node and the client."""
+"""Request and response frames: length, header and body."""
 
 from collections.abc import Callable
 from struct import Struct
@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from kohort.types import ErrorCode
 from kohort.wire.api import find_api
-from kohort.wire.compiler import Decoder, Encoder, decode, decoder, encoder
 from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from kohort.wire.header import (
     API_VERSIONS_KEY,
@@ -16,27 +15,28 @@ from kohort.wire.header import (
     request_header_version,
     response_header_version,
 )
+from kohort.wire.message_codec import Decoder, Encoder, decode, decoder, encoder
 from kohort.wire.schema import schema_of
 
 _KEY_AND_VERSION: Final = Struct(">hh")
 _LENGTH: Final = Struct(">i")
 _RESPONSE_HEADS: Final = (Struct(">ii"), Struct(">iix"))
-"""Length and response header in one, by header version; version 1 ends in an empty tag section."""
+"""Length and response header, by header version. Version 1 ends with an empty tag section."""
 
 _API_VERSIONS_ERROR: Final = Struct(">h")
 
 _request_decoders: dict[bytes, tuple[Decoder, Decoder]] = {}
-"""Header and body decoders by key and version as a frame begins with them: one look-up per request.
+"""Header and body decoders by the first four bytes of a frame, which are API key and version.
 
-Only what is spoken here is kept, so peers cannot make it grow.
+Only supported versions are stored, so that peers cannot make it grow.
 """
 
 _response_encoders: dict[tuple[type, int], tuple[Encoder, Callable[..., bytes], int]] = {}
-"""Body encoder, head and header size by message and version: one look-up per response."""
+"""Body encoder, pack function of length and header, and header size, by message and version."""
 
 
 def peek_request(frame: bytes) -> tuple[int, int]:
-    """The API key and version a request frame begins with, whether spoken here or not."""
+    """The API key and version of a request frame, supported or not."""
     if len(frame) < _KEY_AND_VERSION.size:
         raise MalformedMessage("RequestHeader", "request_api_key", 0, "the bytes end here")
     key, version = _KEY_AND_VERSION.unpack_from(frame)
@@ -44,17 +44,17 @@ def peek_request(frame: bytes) -> tuple[int, int]:
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Any]:
-    """Header and body of a request frame; UnsupportedVersion where key or version is not ours."""
+    """Header and body of a request frame. Raises UnsupportedVersion."""
     decoders = _request_decoders.get(frame[:4])
     if decoders is None:
         decoders = _request_decoders[frame[:4]] = _find_request_decoders(*peek_request(frame))
     header, position = decoders[0](frame, 0)
-    # Bytes behind a request are let be, as Kafka does: librdkafka's Metadata v13 has three.
+    # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata v13 has three.
     return header, decoders[1](frame, position)[0]
 
 
 def decode_request_header(frame: bytes) -> RequestHeader:
-    """As much of the header as every version shares: enough to answer what we do not speak."""
+    """The header fields that all versions have. Enough to answer an unsupported request."""
     header: RequestHeader = decoder(RequestHeader, 1)(frame, 0)[0]
     return header
 
@@ -84,26 +84,27 @@ def encode_response(body: object, version: int, correlation_id: int) -> bytes:
 
 
 def frame_response(response: type, version: int, correlation_id: int, parts: list[bytes]) -> bytes:
-    """The same around a body that somebody else has encoded."""
+    """A response frame for a body that is already encoded."""
     _, pack_head, header_size = _response_encoder(response, version)
     return _join(pack_head, header_size, correlation_id, [b"", *parts])
 
 
 def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Any]:
-    """Correlation id and body of the response to a request sent with this key and version."""
+    """Correlation id and body of the response to a request with this API key and version."""
     api = find_api(api_key)
     if api is None:
         raise UnsupportedVersion(api_key, f"API key {api_key}", version)
     header_version = response_header_version(api.response, version)
     header: ResponseHeader
     header, position = decoder(ResponseHeader, header_version)(frame, 0)
-    if api_key == API_VERSIONS_KEY and _is_refused_version(frame, position):
+    if api_key == API_VERSIONS_KEY and _is_unsupported_version(frame, position):
         version = 0
     return header.correlation_id, decode(api.response, version, frame, position)
 
 
-def _is_refused_version(frame: bytes, position: int) -> bool:
-    """A broker that does not speak our version of ApiVersions answers in version 0 (KIP-511)."""
+def _is_unsupported_version(frame: bytes, position: int) -> bool:
+    """A broker that does not support the version of an ApiVersions request answers in version 0
+    (KIP-511)."""
     if len(frame) < position + _API_VERSIONS_ERROR.size:
         return False
     error: int = _API_VERSIONS_ERROR.unpack_from(frame, position)[0]
@@ -130,11 +131,11 @@ def _response_encoder(response: type, version: int) -> tuple[Encoder, Callable[.
 def _join(
     pack_head: Callable[..., bytes], header_size: int, correlation_id: int, parts: list[bytes]
 ) -> bytes:
-    """A whole frame; the first part is the place that is left for its head."""
+    """A complete frame. The first part is a placeholder for length and header."""
     size = sum(map(len, parts)) + header_size
     try:
         parts[0] = pack_head(size, correlation_id)
     except StructError:
-        reason = f"{correlation_id!r}, in a frame of {size} bytes, does not fit"
+        reason = f"{correlation_id!r} or the frame size {size} does not fit into 32 bits"
         raise UnencodableMessage("ResponseHeader", "correlation_id", reason) from None
     return b"".join(parts)

@@ -1,12 +1,12 @@
-"""The one exception family of the wire: whatever the bytes or values, nothing else leaves."""
+"""The exceptions of the wire package. Its functions raise no others, whatever their input."""
 
 
 class WireError(Exception):
-    """Something cannot be read from bytes or written to them."""
+    """Base class: a message cannot be decoded or encoded."""
 
 
 class MalformedMessage(WireError):
-    """Bytes that are not what they claim to be; says which message, which field, and where."""
+    """The bytes are invalid. Reports the message, the field and the position."""
 
     def __init__(self, message: str, field: str, position: int, reason: str) -> None:
         super().__init__(f"{message}: {field} at byte {position}: {reason}")
@@ -17,7 +17,7 @@ class MalformedMessage(WireError):
 
 
 class UnencodableMessage(WireError):
-    """A value that has no bytes: out of range, null where none may be, or not in this version."""
+    """A value cannot be encoded: out of range, not nullable, or not in this version."""
 
     def __init__(self, message: str, field: str, reason: str) -> None:
         super().__init__(f"{message}: {field}: {reason}")
@@ -27,7 +27,7 @@ class UnencodableMessage(WireError):
 
 
 class UnsupportedVersion(WireError):
-    """A well-framed message whose API key or version is not spoken here."""
+    """The API key or version of a message is not supported."""
 
     def __init__(self, api_key: int | None, name: str, version: int) -> None:
         super().__init__(f"{name}: version {version} is not supported")

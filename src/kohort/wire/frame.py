@@ -1,6 +1,6 @@
-"""Splits a stream of bytes into frames: four bytes of length, then as many bytes of message.
+"""Splits a byte stream into frames: a four-byte length and a message of that length.
 
-The reader holds at most one unfinished frame and knows nothing of what a frame contains.
+The reader buffers at most one incomplete frame and does not decode messages.
 """
 
 import struct
@@ -9,17 +9,17 @@ from typing import Final
 from kohort.wire.errors import MalformedMessage, UnencodableMessage
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
-"""Bounds what one connection may make us hold. Kafka's socket.request.max.bytes is the same."""
+"""Limits the memory per connection. Equals the default of Kafka's socket.request.max.bytes."""
 
 FRAME_BYTES_MIN: Final = 4
-"""Requests and responses alike carry at least a correlation id, so less is not Kafka speaking."""
+"""Requests and responses have at least a correlation id, so shorter frames are invalid."""
 
 _LENGTH: Final = struct.Struct(">i")
 _unpack_length: Final = _LENGTH.unpack_from
 
 
 def frame(*parts: bytes) -> bytes:
-    """The parts as one message, with its length before it."""
+    """Join the parts to a message with its length before it."""
     length = sum(map(len, parts))
     try:
         return b"".join((_LENGTH.pack(length), *parts))
@@ -28,11 +28,11 @@ def frame(*parts: bytes) -> bytes:
 
 
 class FrameReader:
-    """Takes bytes as they come and gives messages as they are whole.
+    """Collects received bytes and returns complete messages.
 
-    A bad length is raised as soon as it is read, and again for whatever is fed afterwards: the
-    stream cannot be understood from there on, so the connection is of no more use. Messages that
-    were whole earlier in the same piece are not given out either.
+    An invalid length raises MalformedMessage, as do all later calls: the position of the next frame
+    is unknown, so the connection must be closed. Complete messages before the invalid length in the
+    same call are lost.
     """
 
     __slots__ = (
@@ -42,10 +42,12 @@ class FrameReader:
         "_is_between_frames",
         "_partial",
         "_position",
+        "_whole_max",
     )
 
     def __init__(self, max_bytes: int = FRAME_BYTES_MAX) -> None:
         self._bytes_max = max_bytes
+        self._whole_max = max_bytes + 4
         self._partial = bytearray()
         self._awaited = 4
         self._position = 0
@@ -54,16 +56,16 @@ class FrameReader:
 
     @property
     def buffered(self) -> int:
-        """How many bytes of an unfinished frame are held, its length included."""
+        """The number of buffered bytes of an incomplete frame, including its length."""
         return len(self._partial)
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """The messages that these bytes complete, in order, without their lengths: all of them
-        copies, so that what was fed may be written over."""
+        """The messages that these bytes complete, in order, without their lengths. They are copies,
+        so the caller may reuse its buffer."""
         if self._is_between_frames:
             size = len(data)
-            # Nearly always a piece is exactly one frame, so that is asked first.
-            if size >= 4 and _unpack_length(data)[0] == size - 4 and self._is_length(size - 4):
+            # Usually the data is exactly one frame, so this is checked first.
+            if 8 <= size <= self._whole_max and _unpack_length(data)[0] == size - 4:
                 self._position += size
                 return [bytes(data[4:])]
             return self._split(data)
@@ -73,16 +75,9 @@ class FrameReader:
         self._partial += data
         if len(self._partial) < self._awaited:
             return []
-        # The old bytearray is replaced, not cut: cutting it would move its rest on every frame.
+        # The old bytearray is replaced, because deleting from its start would move the rest.
         whole, self._partial = self._partial, bytearray()
         return self._split(memoryview(whole))
-
-    def skip(self, size: int) -> bool:
-        """Steps over a piece that is known to be one whole message, unless one is unfinished."""
-        if self._is_between_frames:
-            self._position += size
-            return True
-        return False
 
     def _split(self, data: bytes | memoryview) -> list[bytes]:
         frames = []

@@ -1,14 +1,14 @@
-"""Request and response headers, and which version of them goes with which message.
+"""Request and response headers, and the header version for each message version.
 
 Version notes, request:
- 0  key, version and correlation id only; no API that is spoken here still uses it
- 1  the client id joins
- 2  tagged fields follow; the client id keeps its two-byte length all the same, because a broker
-    must be able to read the header of an ApiVersions request that is newer than itself
+ 0  API key, API version and correlation id; no supported API uses it
+ 1  the client id
+ 2  flexible, but the client id keeps its two-byte length, because a broker must be able to read
+    the header of an ApiVersions request of an unknown version
 
 Version notes, response:
  0  the correlation id
- 1  tagged fields follow
+ 1  flexible
 """
 
 from typing import Final
@@ -36,6 +36,6 @@ def request_header_version(request: type, version: int) -> int:
 
 
 def response_header_version(response: type, version: int) -> int:
-    """Version 0 for ApiVersions whatever its body: the client cannot know yet what we speak."""
+    """Always 0 for ApiVersions, because the client does not know the broker's versions yet."""
     schema = schema_of(response)
     return 1 if schema.is_flexible(version) and schema.api_key != API_VERSIONS_KEY else 0

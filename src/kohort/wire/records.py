@@ -1,11 +1,11 @@
-"""Records as a batch of magic 2 holds them, one after the other, offsets and times as deltas.
+"""The records of a batch of magic 2.
 
-Reading checks that every record is exactly as long as it says and lies within its batch. It sees
-only the records' own bytes; header, checksum and compression are not its business.
+Decoding checks that every record has exactly its declared length and lies within its batch. The
+batch header, the checksum and compression are handled elsewhere.
 
     length varint, attributes int8, timestamp_delta varlong, offset_delta varint,
-    key bytes, value bytes, number of headers varint, and for each of them: key string, value bytes
-    The length before bytes or a string is a varint; -1 is null. No attribute has a meaning yet.
+    key bytes, value bytes, number of headers varint, and for each header: key string, value bytes
+    Bytes and strings have a varint length; -1 is null. The attributes are unused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from kohort.wire.varint import (
 
 @types.value
 class Header:
-    """A note on a record. Keys may repeat, and their order is kept."""
+    """A record header. Keys may repeat, and the order is kept."""
 
     key: str
     value: bytes | None
@@ -35,7 +35,7 @@ class Header:
 
 @types.value
 class NewRecord:
-    """A record to be written; its place in its batch becomes its offset."""
+    """A record to encode. Its index in the batch becomes its offset delta."""
 
     key: bytes | None
     value: bytes | None
@@ -43,9 +43,9 @@ class NewRecord:
     headers: tuple[Header, ...] = ()
 
 
-@types.value
+@types.value(kw_only=False)
 class Record:
-    """A record as read, with the offset and the time that its batch gives it."""
+    """A decoded record with its absolute offset and timestamp."""
 
     offset: Offset
     timestamp: Millis
@@ -54,13 +54,10 @@ class Record:
     headers: tuple[Header, ...] = ()
 
 
-_make_record: Final = types.maker(Record)
-
-
 def encode_records(
     records: Iterable[tuple[int, NewRecord | Record]], *, base_timestamp: int
 ) -> bytes:
-    """The bytes of records, each given with its offset's distance from the batch's first."""
+    """Encode records, each given with its offset delta."""
     parts: list[bytes] = []
     for index, (offset_delta, record) in enumerate(records):
         key, value, headers = record.key, record.value, record.headers
@@ -82,15 +79,15 @@ def encode_records(
     return b"".join(parts)
 
 
-def encode_start(key: bytes, value_size: int, offset_delta: int) -> bytes:
-    """The bytes before the value of a record that is of its batch's first moment; what follows the
-    value is NO_HEADERS."""
+def encode_record_prefix(key: bytes, value_size: int, offset_delta: int) -> bytes:
+    """The bytes before the value of a record whose timestamp delta is 0. NO_HEADERS follows the
+    value."""
     start = b"".join((b"\x00\x00", VARINT[offset_delta], VARINT[len(key)], key, VARINT[value_size]))
     return VARINT[len(start) + value_size + len(NO_HEADERS)] + start
 
 
-def encode_pairs(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """The bytes of records that are a key and a value and nothing else, all of one moment."""
+def encode_simple_records(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    """Encode key-value pairs as records without headers, all with timestamp delta 0."""
     parts: list[bytes] = []
     for offset_delta, (key, value) in enumerate(pairs):
         content = b"".join(
@@ -117,12 +114,12 @@ def _encode_header(header: Header) -> bytes:
     return VARINT[len(key)] + key + (_NULL if value is None else VARINT[len(value)] + value)
 
 
-def read_records(  # noqa: C901 - one straight line, since a call for every number costs too much
+def read_records(  # noqa: C901 - not split, because a call per number is too slow
     body: bytes, header: BatchHeader, *, message: str, shift: int
 ) -> Iterator[Record]:
-    """The records of a batch, one by one; errors name the message and count bytes from shift."""
-    # Numbers stay zigzagged while that saves work: an odd one is negative. A record is checked
-    # once it is read: positions only grow, and slices take no more than there is.
+    """The records of a batch. Errors report `message` and positions that start at `shift`."""
+    # Lengths stay zigzag-encoded; odd means negative. Validation after reading is safe, because
+    # positions only increase and slices stop at the end of the body.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     is_log_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     offset_max = 2 * header.last_offset_delta
@@ -168,21 +165,21 @@ def read_records(  # noqa: C901 - one straight line, since a call for every numb
             if pos != end or offset > offset_max or odd & 1:
                 _reject()
             at, time = Offset(base_offset + (offset >> 1)), Millis(timestamp)
-            yield _make_record(at, time, key, value, headers)
+            yield Record(at, time, key, value, headers)
     except (IndexError, ValueError):
         field, position, reason = _find_fault(body, start, header.last_offset_delta)
         field = f"records[{index}].{field}"
         raise MalformedMessage(message, field, shift + position, reason) from None
     if left := len(body) - pos:
-        reason = f"{left} bytes follow the last record"
+        reason = f"{left} bytes after the last record"
         raise MalformedMessage(message, "records", shift + pos, reason)
 
 
 def read_record_keys(
     body: bytes, header: BatchHeader, *, message: str, shift: int
 ) -> list[tuple[bytes | None, Offset]]:
-    """The key and the offset of each record, for whoever needs no more; values and headers are
-    stepped over unseen. Errors are told as those of `read_records`."""
+    """The key and the offset of each record. Values and headers are skipped. Errors are reported
+    as by `read_records`."""
     base_offset, offset_max, size = header.base_offset, 2 * header.last_offset_delta, len(body)
     keys: list[tuple[bytes | None, Offset]] = []
     start = pos = 0
@@ -223,19 +220,8 @@ def read_record_keys(
     return keys
 
 
-def read_first_key(body: bytes) -> bytes:
-    """Of the first record, which is there and whole; nothing where it has no key."""
-    pos = _skip_varint(body, 0) + 1
-    pos = _skip_varint(body, _skip_varint(body, pos))
-    n = body[pos]
-    pos += 1
-    if n > 127:
-        n, pos = continue_uvarint(body, pos, n)
-    return b"" if n & 1 else body[pos : pos + (n >> 1)]
-
-
-def find_values(body: bytes, record_count: int) -> Iterator[tuple[int, int]]:
-    """Where each record's value begins and ends, in records that were read before."""
+def find_value_positions(body: bytes, record_count: int) -> Iterator[tuple[int, int]]:
+    """The start and end position of each record's value, in valid records."""
     pos = 0
     for _ in range(record_count):
         length, pos = read_varint(body, pos)
@@ -273,12 +259,12 @@ def _read_headers(body: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], 
 
 
 def _reject() -> NoReturn:
-    """Leaves the fast path; what exactly is wrong is found by reading the record once more."""
+    """Leave the fast path. `_find_fault` then reads the record again to find the reason."""
     raise ValueError
 
 
 def _find_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, int, str]:
-    """The field, position and fault of the record at start, which the fast path rejected."""
+    """The field, position and reason of the error in the record at `start`."""
     field, at = "length", start
     try:
         end = _skip_bytes(body, at, length_min=0)
@@ -296,7 +282,7 @@ def _find_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, i
         field, at = "headers", pos
         count, pos = read_varint(body, at)
         if not 0 <= count <= (len(body) - pos) // 2:
-            return field, at, f"{count} headers in {len(body) - pos} bytes"
+            return field, at, f"{count} headers do not fit into {len(body) - pos} bytes"
         for number in range(count):
             field, at = f"headers[{number}].key", pos
             pos = _skip_bytes(body, at, length_min=0)
@@ -304,14 +290,14 @@ def _find_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, i
             field, at = f"headers[{number}].value", pos
             pos = _skip_bytes(body, at, length_min=-1)
     except IndexError:
-        return field, at, "the bytes end before it does"
+        return field, at, "the bytes end within the field"
     except ValueError as error:
         return field, at, str(error)
-    return "length", start, f"{len(body) - pos} bytes are left after the record's fields"
+    return "length", start, f"{len(body) - pos} bytes after the last field of the record"
 
 
 def _skip_bytes(body: bytes, pos: int, *, length_min: int) -> int:
     length, pos = read_varint(body, pos)
     if not length_min <= length <= len(body) - pos:
-        raise ValueError(f"a length of {length} where {len(body) - pos} bytes are left")
+        raise ValueError(f"length {length}, but {len(body) - pos} bytes are left")
     return pos + max(0, length)

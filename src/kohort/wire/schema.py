@@ -1,9 +1,8 @@
-"""The small language in which messages are declared: a class per struct, a call per field.
+"""Declarations of protocol messages: a class per struct, a function call per field.
 
-A declaration is a plain class whose annotations are the Python types and whose values say how a
-field travels: its wire type, the versions it lives in, since when it may be null, its default,
-its tag. The result is a slotted value that knows nothing of bytes; the compiler reads the
-declaration and writes the functions that do.
+The annotations of a class are the Python types. The field calls declare the wire type, the
+versions, since when the field is nullable, the default and the tag. The result is a slotted
+dataclass. The compiler generates encoders and decoders from the declarations.
 """
 
 import dataclasses
@@ -25,12 +24,12 @@ FIXED: Final = {
     "bool": "?",
     "uuid": "16s",
 }
-"""Wire types of constant width, by the letter `struct` knows them by."""
+"""Wire types of constant width, with their `struct` format letters."""
 
 
 @value
 class Field:
-    """How a field travels. `element` describes an array's items, `struct` a nested declaration."""
+    """The encoding of a field. `element` is for array items, `struct` for nested structs."""
 
     kind: str
     since: int = 0
@@ -44,7 +43,7 @@ class Field:
     element: "Field | None" = None
     name: str = ""
 
-    def lives_in(self, version: int) -> bool:
+    def exists_in(self, version: int) -> bool:
         return self.since <= version and (self.until is None or version <= self.until)
 
     def is_nullable(self, version: int) -> bool:
@@ -53,7 +52,7 @@ class Field:
 
 @value
 class Schema:
-    """What the compiler and the registry know of a declared class."""
+    """The declaration of a message or struct."""
 
     name: str
     fields: tuple[Field, ...]
@@ -65,7 +64,7 @@ class Schema:
         return self.flexible_since is not None and version >= self.flexible_since
 
 
-# Field declarations. They return Any so that an annotation may be a NewType of what travels.
+# Field declarations. They return Any, so that an annotation may be a NewType.
 
 
 def int8(**options: Any) -> Any:
@@ -113,7 +112,7 @@ def blob(**options: Any) -> Any:
 
 
 def records(**options: Any) -> Any:
-    """Record batches, carried as bytes: the wire passes them on without looking inside."""
+    """Record batches as bytes; they are not decoded with the message."""
     return _field("bytes", b"", options)
 
 
@@ -122,7 +121,7 @@ def struct(of: type, **options: Any) -> Any:
 
 
 def array(of: type | str, **options: Any) -> Any:
-    """An array of a declared struct, or of a primitive named by its wire type."""
+    """An array of a declared struct, or of a primitive wire type."""
     element = Field(kind=of) if isinstance(of, str) else Field(kind="struct", struct=of)
     return _field("array", (), {**options, "element": element})
 
@@ -131,17 +130,17 @@ def _field(kind: str, default: object, options: dict[str, Any]) -> Any:
     field = Field(kind=kind, **{"default": default, **options})
     metadata = {"wire": field}
     if kind == "struct":
-        # Dataclasses refuse a shared default here, not knowing that messages never change.
+        # Dataclasses reject a mutable shared default; messages are never changed.
         return dataclasses.field(default_factory=lambda: field.default, metadata=metadata)
     return dataclasses.field(default=field.default, metadata=metadata)
 
 
-# Class declarations. Like every value of ours, messages are frozen for the type checker only.
+# Class declarations. Like all values, messages are frozen only for the type checker.
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def part(cls: type[T]) -> type[T]:
-    """Declare a struct that lives inside messages and takes its versions from them."""
+    """Declare a struct inside messages. It has the versions of its message."""
     return _declare(cls, {})
 
 
@@ -149,28 +148,28 @@ def part(cls: type[T]) -> type[T]:
 def message(
     *, versions: tuple[int, int], flexible_since: int | None = None, api_key: int | None = None
 ) -> Callable[[type[T]], type[T]]:
-    """Declare a whole message: what one frame, record key or record value holds."""
+    """Declare a message: the content of a frame, a record key or a record value."""
     first, last = versions
-    facts = {
+    properties = {
         "versions": range(first, last + 1),
         "flexible_since": flexible_since,
         "api_key": api_key,
     }
-    return lambda cls: _declare(cls, facts)
+    return lambda cls: _declare(cls, properties)
 
 
 def schema_of(cls: type) -> Schema:
-    schema: Schema = cls.__schema__  # type: ignore[attr-defined]  # set by _declare alone
+    schema: Schema = cls.__schema__  # type: ignore[attr-defined]  # set by _declare
     return schema
 
 
-def _declare(cls: type[T], facts: dict[str, Any]) -> type[T]:
+def _declare(cls: type[T], properties: dict[str, Any]) -> type[T]:
     declared = value(cls)
     fields = tuple(
         dataclasses.replace(f.metadata["wire"], name=f.name)
-        for f in dataclasses.fields(declared)  # type: ignore[arg-type]  # made one line above
+        for f in dataclasses.fields(declared)  # type: ignore[arg-type]  # a dataclass
     )
-    declared.__schema__ = Schema(  # type: ignore[attr-defined]  # read by schema_of alone
-        name=cls.__name__, fields=fields, **facts
+    declared.__schema__ = Schema(  # type: ignore[attr-defined]  # read by schema_of
+        name=cls.__name__, fields=fields, **properties
     )
     return declared

@@ -1,8 +1,8 @@
-"""Integers that take as many bytes as they need, seven bits a byte, lowest first.
+"""Variable-length integers: seven bits per byte, lowest first.
 
-Lengths and tags of flexible versions are unsigned; records zigzag theirs, so that -1 takes one
-byte as well. A reader raises IndexError where the bytes end and ValueError where a number does
-not; whoever calls it knows the field and turns either into a MalformedMessage.
+Lengths and tags of flexible versions are unsigned. Records use zigzag encoding, so that -1 also
+takes one byte. The readers raise IndexError if the bytes end and ValueError if the number is too
+long. Callers know the field and turn both into a MalformedMessage.
 """
 
 from collections.abc import Callable
@@ -20,13 +20,13 @@ def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
 
 
 def read_varint(buf: Buffer, pos: int) -> tuple[int, int]:
-    """The zigzagged 32-bit number at pos, and the position after it."""
+    """The zigzag-encoded 32-bit number at pos, and the position after it."""
     value, pos = read_uvarint(buf, pos)
     return (value >> 1) ^ -(value & 1), pos
 
 
 def read_varlong(buf: Buffer, pos: int) -> tuple[int, int]:
-    """The zigzagged 64-bit number at pos, and the position after it."""
+    """The zigzag-encoded 64-bit number at pos, and the position after it."""
     value = buf[pos]
     pos += 1
     if value >= 0x80:
@@ -35,7 +35,7 @@ def read_varlong(buf: Buffer, pos: int) -> tuple[int, int]:
 
 
 def continue_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """The rest of a number of at most 5 bytes whose first byte, already read, promised more."""
+    """Continue a number of at most 5 bytes after its first byte."""
     second = buf[pos]
     if second < 0x80:
         return first - 0x80 + (second << 7), pos + 1
@@ -43,7 +43,7 @@ def continue_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
 
 
 def continue_uvarlong(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """The rest of a number of at most 10 bytes whose first byte, already read, promised more."""
+    """Continue a number of at most 10 bytes after its first byte."""
     second = buf[pos]
     if second < 0x80:
         return first - 0x80 + (second << 7), pos + 1
@@ -71,14 +71,14 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """A 32-bit number, zigzagged."""
+    """A 32-bit number, zigzag-encoded."""
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{value} is not a 32-bit number")
     return _encode((value << 1) ^ (value >> 31))
 
 
 def encode_varlong(value: int) -> bytes:
-    """A 64-bit number, zigzagged."""
+    """A 64-bit number, zigzag-encoded."""
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} is not a 64-bit number")
     return _encode((value << 1) ^ (value >> 63))
@@ -93,8 +93,8 @@ def _encode(value: int) -> bytes:
     return bytes(encoded)
 
 
-class _Encoded(dict[int, bytes]):
-    """The bytes of numbers: the usual ones kept once computed, the others not."""
+class _VarintCache(dict[int, bytes]):
+    """Maps numbers to their bytes. Caches small numbers only."""
 
     __slots__ = ("_encode",)
 
@@ -104,13 +104,13 @@ class _Encoded(dict[int, bytes]):
 
     def __missing__(self, value: int) -> bytes:
         encoded = self._encode(value)
-        if value in _KEPT:
+        if value in _CACHED:
             self[value] = encoded
         return encoded
 
 
-_KEPT: Final = range(1024)
+_CACHED: Final = range(1024)
 
-UVARINT: Final = _Encoded(encode_uvarint)
-VARINT: Final = _Encoded(encode_varint)
-VARLONG: Final = _Encoded(encode_varlong)
+UVARINT: Final = _VarintCache(encode_uvarint)
+VARINT: Final = _VarintCache(encode_varint)
+VARLONG: Final = _VarintCache(encode_varlong)

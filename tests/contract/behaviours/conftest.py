@@ -1,28 +1,28 @@
-"""Every behaviour on every broker with every library; see claims.py for those that lack it."""
+"""Every behaviour on every broker with every library; expected_results.py says which lack it."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.contract.brokers import BROKERS, Brokers
-from tests.contract.claims import find_claim
+from tests.contract.brokers import APACHE, BROKERS, IN_PROCESS, Brokers
 from tests.contract.cluster import Cluster
+from tests.contract.expected_results import find_claim
 from tests.contract.libraries import every_library
 from tests.contract.matrix import Matrix
-from tests.contract.side_by_side import SideBySide, is_cell
+from tests.contract.parallel_cells import ParallelCells, is_cell
 
-RUNNER = pytest.StashKey[SideBySide]()
+RUNNER = pytest.StashKey[ParallelCells]()
 MATRIX = pytest.StashKey[Matrix]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--matrix", type=Path, help="write down here what the tests have shown")
+    parser.addoption("--matrix", type=Path, help="write the compatibility table to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(*features): what a library may lack")
-    config.addinivalue_line("markers", "differs(reason, ...): what Kohort lacks")
+    config.addinivalue_line("markers", "needs(*features): features that a library may lack")
+    config.addinivalue_line("markers", "differs(reason, ...): what Kohort does not support")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -31,14 +31,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("cluster", BROKERS, indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     cells = [item for item in items if is_cell(item)]
     for item in cells:
+        if not is_everyday(item.callspec.params):
+            item.add_marker(pytest.mark.full)
         claim = find_claim(item)
         if claim.raises is not None:
             mark = pytest.mark.xfail(reason=claim.reason, raises=claim.raises, strict=True)
             item.add_marker(mark)
     config.stash[MATRIX] = Matrix(cells)
+
+
+def is_everyday(params: Mapping[str, object]) -> bool:
+    """Whether `make test` includes this cell.
+
+    The others contain no Kohort, or the same broker as another cell: they are `full`.
+    """
+    broker, library = params["cluster"], params.get("library")
+    if broker == APACHE:
+        return getattr(library, "name", None) == "kohort.Consumer"
+    return broker != IN_PROCESS
 
 
 @pytest.hookimpl(wrapper=True)
@@ -47,7 +61,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if is_cell(item):
-        item.config.stash[MATRIX].note(item, report)
+        item.config.stash[MATRIX].record(item, report)
     return report
 
 
@@ -58,11 +72,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     matrix, libraries = config.stash[MATRIX], every_library()
     if config.getoption("--collect-only"):
-        path.write_text(matrix.page_as_claimed(libraries), "utf-8")
+        path.write_text(matrix.expected_page(libraries), "utf-8")
     elif matrix.missing:
-        raise pytest.UsageError(f"{path} is not written: {matrix.missing} cells were not shown")
+        raise pytest.UsageError(f"{path} is not written: {matrix.missing} cells did not run")
     else:
-        path.write_text(matrix.page_as_shown(libraries), "utf-8")
+        path.write_text(matrix.actual_page(libraries), "utf-8")
 
 
 @pytest.fixture(scope="package")
@@ -70,7 +84,7 @@ def brokers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Brokers]:
     brokers = Brokers(tmp_path_factory.mktemp("contract"))
-    runner = SideBySide(brokers)
+    runner = ParallelCells(brokers)
     request.session.stash[RUNNER] = runner
     yield brokers
     runner.close()

@@ -1,14 +1,14 @@
-"""How partitions are shared out: eagerly or step by step, by an assignor that all members know."""
+"""Assignment of partitions: eager or cooperative, by an assignor that all members support."""
 
 import pytest
 
-from tests.contract.claims import needs
-from tests.contract.clients.library import Library, Refused
+from tests.contract.clients.client_library import ClientLibrary, RequestRejected
 from tests.contract.cluster import Cluster
-from tests.contract.crowd import Crowd, crowd_of
+from tests.contract.expected_results import needs
+from tests.contract.member_crowd import Crowd, crowd_of
 
 
-def come_and_go(cluster: Cluster, library: Library, assignor: str) -> None:
+def come_and_go(cluster: Cluster, library: ClientLibrary, assignor: str) -> None:
     with crowd_of(cluster, library, 4) as crowd:
         first = crowd.join(assignors=(assignor,))
         crowd.settle()
@@ -26,26 +26,28 @@ def assignor_of(crowd: Crowd) -> str:
     return crowd.cluster.describe(crowd.group).protocol_data
 
 
-def test_partitions_are_shared_by_range(cluster: Cluster, library: Library) -> None:
+def test_partitions_are_assigned_by_range(cluster: Cluster, library: ClientLibrary) -> None:
     come_and_go(cluster, library, "range")
 
 
-def test_partitions_are_shared_by_roundrobin(cluster: Cluster, library: Library) -> None:
+def test_partitions_are_assigned_by_roundrobin(cluster: Cluster, library: ClientLibrary) -> None:
     come_and_go(cluster, library, "roundrobin")
 
 
 @needs("sticky")
-def test_partitions_are_shared_by_sticky(cluster: Cluster, library: Library) -> None:
+def test_partitions_are_assigned_by_sticky(cluster: Cluster, library: ClientLibrary) -> None:
     come_and_go(cluster, library, "sticky")
 
 
 @needs("cooperative-sticky")
-def test_partitions_are_shared_by_cooperative_sticky(cluster: Cluster, library: Library) -> None:
+def test_partitions_are_assigned_by_cooperative_sticky(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     come_and_go(cluster, library, "cooperative-sticky")
 
 
-def test_an_eager_member_gives_up_everything_before_it_rejoins(
-    cluster: Cluster, library: Library
+def test_an_eager_member_revokes_all_partitions_before_it_rejoins(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 4) as crowd:
         first = crowd.join(assignors=("range",))
@@ -54,13 +56,13 @@ def test_an_eager_member_gives_up_everything_before_it_rejoins(
         crowd.join(assignors=("range",))
         crowd.settle_evenly()
 
-        revoked = [told.places for told in first.told if told.what == "revoked"]
-        assert revoked[0] == crowd.places
+        revoked = [call.tps for call in first.listener_calls if call.what == "revoked"]
+        assert revoked[0] == crowd.tps
 
 
 @needs("cooperative-sticky")
-def test_a_cooperative_member_gives_up_only_what_goes_to_another(
-    cluster: Cluster, library: Library
+def test_a_cooperative_member_revokes_only_partitions_that_move(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 4) as crowd:
         first = crowd.join(assignors=("cooperative-sticky",))
@@ -69,14 +71,14 @@ def test_a_cooperative_member_gives_up_only_what_goes_to_another(
         second = crowd.join(assignors=("cooperative-sticky",))
         crowd.settle_evenly()
 
-        revoked = [told.places for told in first.told if told.what == "revoked"]
-        assert frozenset().union(*revoked) == crowd.places - first.assignment()
-        assert second.assignment() == crowd.places - first.assignment()
+        revoked = [call.tps for call in first.listener_calls if call.what == "revoked"]
+        assert frozenset().union(*revoked) == crowd.tps - first.assignment()
+        assert second.assignment() == crowd.tps - first.assignment()
         assert len(first.assignment()) == 2
 
 
-def test_members_agree_on_an_assignor_that_all_of_them_know(
-    cluster: Cluster, library: Library
+def test_members_agree_on_an_assignor_that_all_of_them_support(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 2) as crowd:
         first = crowd.join(assignors=("range", "roundrobin"))
@@ -89,29 +91,29 @@ def test_members_agree_on_an_assignor_that_all_of_them_know(
         assert assignor_of(crowd) == "roundrobin"
         crowd.leave(crowd.members[-1])
         crowd.settle()
-        assert first.assignment() == crowd.places
+        assert first.assignment() == crowd.tps
 
 
-def test_a_member_that_knows_no_common_assignor_is_refused(
-    cluster: Cluster, library: Library
+def test_a_member_without_a_common_assignor_is_refused(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 2) as crowd:
         first = crowd.join(assignors=("range",))
         crowd.settle()
 
-        stranger = crowd.join(assignors=("roundrobin",))
-        with pytest.raises(Refused) as refused:
+        outsider = crowd.join(assignors=("roundrobin",))
+        with pytest.raises(RequestRejected) as refused:
             crowd.wait(lambda: False, "a refusal")
 
         assert refused.value.name == "INCONSISTENT_GROUP_PROTOCOL"
-        crowd.set_apart(stranger)
+        crowd.set_apart(outsider)
         crowd.settle()
-        assert first.assignment() == crowd.places
+        assert first.assignment() == crowd.tps
 
 
 @needs("cooperative-sticky", "both-protocols")
-def test_a_group_moves_from_eager_to_cooperative_one_member_at_a_time(
-    cluster: Cluster, library: Library
+def test_a_group_migrates_from_eager_to_cooperative_by_a_rolling_restart(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     both = ("cooperative-sticky", "range")
     with crowd_of(cluster, library, 4) as crowd:

@@ -1,60 +1,70 @@
-"""How long offsets and groups are kept.
+"""Retention of offsets and groups.
 
-The shortest retention that a broker can be set to is a minute, but an old request may give an
-offset a lifetime of its own, which brokers still heed.
+The shortest retention of a broker is one minute, but version 2 of OffsetCommit has a retention time
+per request, which brokers still support.
 """
 
-from tests.contract.clients.library import Library, Place, Standing
+from tests.contract.clients.client_library import ClientLibrary, CommittedOffset, TopicAndPartition
 from tests.contract.cluster import Cluster
-from tests.contract.crowd import crowd_of
-from tests.waiting import wait_until
+from tests.contract.member_crowd import crowd_of
+from tests.wait import wait_until
 
 DEADLINE_S = 30
 
 
-def test_an_offset_goes_when_its_lifetime_is_over(cluster: Cluster) -> None:
+def test_an_offset_expires_after_its_retention_time(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(2), cluster.name_group()
-    short, long = Place(topic, 0), Place(topic, 1)
-    cluster.commit(group, {long: Standing(offset=2)})
+    short, long = TopicAndPartition(topic, 0), TopicAndPartition(topic, 1)
+    cluster.commit(group, {long: CommittedOffset(offset=2)})
 
-    cluster.commit(group, {short: Standing(offset=1)}, lifetime_ms=1)
+    cluster.commit(group, {short: CommittedOffset(offset=1)}, retention_ms=1)
 
-    wait_until(lambda: short not in cluster.committed(group), DEADLINE_S, "the offset to go")
-    assert cluster.committed(group) == {long: Standing(offset=2)}
+    wait_until(lambda: short not in cluster.committed(group), DEADLINE_S, "the offset to expire")
+    assert cluster.committed(group) == {long: CommittedOffset(offset=2)}
 
 
-def test_a_group_goes_with_its_last_offset(cluster: Cluster) -> None:
+def test_a_group_is_deleted_when_its_last_offset_expires(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
 
-    cluster.commit(group, {Place(topic, 0): Standing(offset=1)}, lifetime_ms=1)
+    cluster.commit(group, {TopicAndPartition(topic, 0): CommittedOffset(offset=1)}, retention_ms=1)
 
-    wait_until(lambda: group not in cluster.groups(), DEADLINE_S, "the group to go")
+    wait_until(lambda: group not in cluster.groups(), DEADLINE_S, "the group to be deleted")
     assert cluster.describe(group).group_state == "Dead"
 
 
-def test_a_group_that_has_members_stays_without_offsets(cluster: Cluster, library: Library) -> None:
+def test_a_group_with_members_is_kept_without_offsets(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 1) as crowd:
-        gone = cluster.name_group()
+        expired = cluster.name_group()
         crowd.join()
         crowd.settle()
 
-        # One that came after it has gone, so there was time to look at both.
-        cluster.commit(gone, {Place(crowd.topic, 0): Standing(offset=1)}, lifetime_ms=1)
-        crowd.wait(lambda: gone not in cluster.groups(), "the other group to go")
+        # A group that was created later is deleted first, so the check has seen both.
+        cluster.commit(
+            expired, {TopicAndPartition(crowd.topic, 0): CommittedOffset(offset=1)}, retention_ms=1
+        )
+        crowd.wait(lambda: expired not in cluster.groups(), "the other group to be deleted")
 
         assert crowd.group in cluster.groups()
 
 
-def test_offsets_go_with_their_topic(cluster: Cluster) -> None:
+def test_offsets_are_deleted_with_their_topic(cluster: Cluster) -> None:
     topic, other, group = cluster.create_topic(), cluster.create_topic(), cluster.name_group()
     cluster.commit(
-        group, {Place(topic, 0): Standing(offset=1), Place(other, 0): Standing(offset=2)}
+        group,
+        {
+            TopicAndPartition(topic, 0): CommittedOffset(offset=1),
+            TopicAndPartition(other, 0): CommittedOffset(offset=2),
+        },
     )
 
     cluster.delete_topic(topic)
 
     wait_until(
-        lambda: cluster.committed(group) == {Place(other, 0): Standing(offset=2)},
+        lambda: (
+            cluster.committed(group) == {TopicAndPartition(other, 0): CommittedOffset(offset=2)}
+        ),
         DEADLINE_S,
-        "the offset to go",
+        "the offset to expire",
     )

@@ -1,18 +1,24 @@
-"""Groups from outside: described, listed, deleted, and told where to stand."""
+"""Group administration: describe, list, delete, and set offsets."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from tests.contract.claims import needs
-from tests.contract.clients.library import Admin, Library, Place, Refused, Standing
+from tests.contract.clients.client_library import (
+    Admin,
+    ClientLibrary,
+    CommittedOffset,
+    RequestRejected,
+    TopicAndPartition,
+)
 from tests.contract.cluster import Cluster
-from tests.contract.crowd import crowd_of
+from tests.contract.expected_results import needs
+from tests.contract.member_crowd import crowd_of
 
 
 @contextmanager
-def administering(cluster: Cluster, library: Library) -> Iterator[Admin]:
+def administering(cluster: Cluster, library: ClientLibrary) -> Iterator[Admin]:
     admin = library.administer(cluster.bootstrap_servers)
     try:
         yield admin
@@ -21,7 +27,7 @@ def administering(cluster: Cluster, library: Library) -> Iterator[Admin]:
 
 
 @needs("administration")
-def test_a_group_is_described(cluster: Cluster, library: Library) -> None:
+def test_a_group_is_described(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 3) as crowd, administering(cluster, library) as admin:
         crowd.join()
         crowd.join()
@@ -31,14 +37,14 @@ def test_a_group_is_described(cluster: Cluster, library: Library) -> None:
         found = admin.describe_group(crowd.group)
 
         assert found.assignor == "range"
-        described = sorted(sorted(member.places) for member in found.members)
+        described = sorted(sorted(member.tps) for member in found.members)
         assert described == sorted(sorted(member.assignment()) for member in crowd.members)
 
 
 @needs("administration")
-def test_a_group_without_members_is_described(cluster: Cluster, library: Library) -> None:
+def test_a_group_without_members_is_described(cluster: Cluster, library: ClientLibrary) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
-    cluster.commit(group, {Place(topic, 0): Standing(offset=1)})
+    cluster.commit(group, {TopicAndPartition(topic, 0): CommittedOffset(offset=1)})
 
     with administering(cluster, library) as admin:
         found = admin.describe_group(group)
@@ -47,7 +53,7 @@ def test_a_group_without_members_is_described(cluster: Cluster, library: Library
 
 
 @needs("administration")
-def test_groups_are_listed(cluster: Cluster, library: Library) -> None:
+def test_groups_are_listed(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 1) as crowd, administering(cluster, library) as admin:
         assert crowd.group not in admin.groups()
 
@@ -58,19 +64,22 @@ def test_groups_are_listed(cluster: Cluster, library: Library) -> None:
 
 
 @needs("administration")
-def test_a_group_s_offsets_are_told(cluster: Cluster, library: Library) -> None:
+def test_a_group_s_offsets_are_listed(cluster: Cluster, library: ClientLibrary) -> None:
     topic, group = cluster.create_topic(2), cluster.name_group()
-    standings = {Place(topic, 0): Standing(offset=4), Place(topic, 1): Standing(offset=0)}
-    cluster.commit(group, standings)
+    to_commit = {
+        TopicAndPartition(topic, 0): CommittedOffset(offset=4),
+        TopicAndPartition(topic, 1): CommittedOffset(offset=0),
+    }
+    cluster.commit(group, to_commit)
 
     with administering(cluster, library) as admin:
-        assert admin.offsets(group) == standings
+        assert admin.offsets(group) == to_commit
 
 
 @needs("administration", "delete-groups")
-def test_a_group_without_members_is_deleted(cluster: Cluster, library: Library) -> None:
+def test_a_group_without_members_is_deleted(cluster: Cluster, library: ClientLibrary) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
-    cluster.commit(group, {Place(topic, 0): Standing(offset=1)})
+    cluster.commit(group, {TopicAndPartition(topic, 0): CommittedOffset(offset=1)})
 
     with administering(cluster, library) as admin:
         admin.delete_group(group)
@@ -80,80 +89,84 @@ def test_a_group_without_members_is_deleted(cluster: Cluster, library: Library) 
 
 
 @needs("administration", "delete-groups")
-def test_a_group_that_has_members_is_not_deleted(cluster: Cluster, library: Library) -> None:
+def test_a_group_with_members_cannot_be_deleted(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 1) as crowd, administering(cluster, library) as admin:
         crowd.join()
         crowd.settle()
 
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             admin.delete_group(crowd.group)
 
         assert refused.value.name == "NON_EMPTY_GROUP"
 
 
 @needs("administration", "delete-groups")
-def test_a_group_that_is_not_there_is_not_deleted(cluster: Cluster, library: Library) -> None:
-    with administering(cluster, library) as admin, pytest.raises(Refused) as refused:
+def test_an_unknown_group_cannot_be_deleted(cluster: Cluster, library: ClientLibrary) -> None:
+    with administering(cluster, library) as admin, pytest.raises(RequestRejected) as refused:
         admin.delete_group(cluster.name_group())
 
     assert refused.value.name == "GROUP_ID_NOT_FOUND"
 
 
 @needs("administration", "alter-offsets")
-def test_a_group_s_offsets_are_set_from_outside(cluster: Cluster, library: Library) -> None:
+def test_a_group_s_offsets_are_altered(cluster: Cluster, library: ClientLibrary) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
-    standing = Standing(offset=7, metadata="from outside")
+    committed = CommittedOffset(offset=7, metadata="from outside")
 
     with administering(cluster, library) as admin:
-        admin.alter_offsets(group, {Place(topic, 0): standing})
+        admin.alter_offsets(group, {TopicAndPartition(topic, 0): committed})
 
-    assert cluster.committed(group)[Place(topic, 0)].offset == 7
+    assert cluster.committed(group)[TopicAndPartition(topic, 0)].offset == 7
 
 
 @needs("administration", "alter-offsets")
-def test_the_offsets_of_a_group_that_has_members_are_not_set(
-    cluster: Cluster, library: Library
+def test_the_offsets_of_a_group_with_members_cannot_be_altered(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 1) as crowd, administering(cluster, library) as admin:
         crowd.join()
         crowd.settle()
 
-        with pytest.raises(Refused) as refused:
-            admin.alter_offsets(crowd.group, {Place(crowd.topic, 0): Standing(offset=7)})
+        with pytest.raises(RequestRejected) as refused:
+            admin.alter_offsets(
+                crowd.group, {TopicAndPartition(crowd.topic, 0): CommittedOffset(offset=7)}
+            )
 
         assert refused.value.name == "UNKNOWN_MEMBER_ID"
 
 
 @needs("administration", "delete-offsets")
-def test_offsets_are_deleted(cluster: Cluster, library: Library) -> None:
+def test_offsets_are_deleted(cluster: Cluster, library: ClientLibrary) -> None:
     topic, group = cluster.create_topic(2), cluster.name_group()
-    first, second = Place(topic, 0), Place(topic, 1)
-    cluster.commit(group, {first: Standing(offset=1), second: Standing(offset=2)})
+    first, second = TopicAndPartition(topic, 0), TopicAndPartition(topic, 1)
+    cluster.commit(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
 
     with administering(cluster, library) as admin:
         admin.delete_offsets(group, first)
 
-    assert cluster.committed(group) == {second: Standing(offset=2)}
+    assert cluster.committed(group) == {second: CommittedOffset(offset=2)}
 
 
 @needs("administration", "delete-offsets")
-def test_offsets_of_a_topic_that_is_read_are_not_deleted(
-    cluster: Cluster, library: Library
+def test_offsets_of_a_subscribed_topic_cannot_be_deleted(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 1) as crowd, administering(cluster, library) as admin:
         member = crowd.join()
         crowd.settle()
-        member.commit({Place(crowd.topic, 0): Standing(offset=3)})
+        member.commit({TopicAndPartition(crowd.topic, 0): CommittedOffset(offset=3)})
 
-        with pytest.raises(Refused) as refused:
-            admin.delete_offsets(crowd.group, Place(crowd.topic, 0))
+        with pytest.raises(RequestRejected) as refused:
+            admin.delete_offsets(crowd.group, TopicAndPartition(crowd.topic, 0))
 
         assert refused.value.name == "GROUP_SUBSCRIBED_TO_TOPIC"
-        assert cluster.committed(crowd.group)[Place(crowd.topic, 0)].offset == 3
+        assert cluster.committed(crowd.group)[TopicAndPartition(crowd.topic, 0)].offset == 3
 
 
 @needs("administration", "remove-members")
-def test_a_static_member_is_removed_from_outside(cluster: Cluster, library: Library) -> None:
+def test_a_static_member_is_removed_by_an_administrator(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 2) as crowd, administering(cluster, library) as admin:
         gone = crowd.join(instance="gone")
         here = crowd.join(instance="here")
@@ -163,12 +176,12 @@ def test_a_static_member_is_removed_from_outside(cluster: Cluster, library: Libr
         admin.remove_instance(crowd.group, "gone")
 
         crowd.settle()
-        assert here.assignment() == crowd.places
+        assert here.assignment() == crowd.tps
 
 
 @needs("administration", "remove-members")
-def test_members_that_are_removed_from_outside_come_back(
-    cluster: Cluster, library: Library
+def test_members_removed_by_an_administrator_rejoin(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 2) as crowd, administering(cluster, library) as admin:
         crowd.join()

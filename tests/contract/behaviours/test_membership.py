@@ -1,4 +1,4 @@
-"""Members come and go."""
+"""Joining and leaving a group."""
 
 import subprocess
 import sys
@@ -7,18 +7,23 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.contract.clients.library import SHORT_SESSION_MS, Library, Refused, Written
+from tests.contract.clients.client_library import (
+    SHORT_SESSION_MS,
+    ClientLibrary,
+    ProducerRecord,
+    RequestRejected,
+)
 from tests.contract.cluster import Cluster
-from tests.contract.crowd import PATIENCE_S, Crowd, crowd_of
 from tests.contract.libraries import every_library
-from tests.waiting import wait_until
+from tests.contract.member_crowd import DEADLINE_S, Crowd, crowd_of
+from tests.wait import wait_until
 
 
 @contextmanager
-def doomed_member(crowd: Crowd, instance: str = "") -> Iterator[None]:
-    """A member in a process of its own, which is killed."""
+def killed_member(crowd: Crowd, instance: str = "") -> Iterator[None]:
+    """A member in a subprocess, which can be killed."""
     words = (crowd.library.name, crowd.cluster.bootstrap_servers, crowd.topic, crowd.group)
-    command = [sys.executable, "-m", "tests.contract.crashing", *words, instance]
+    command = [sys.executable, "-m", "tests.contract.killable_consumer", *words, instance]
     process = subprocess.Popen(command)
     try:
         yield
@@ -27,13 +32,13 @@ def doomed_member(crowd: Crowd, instance: str = "") -> Iterator[None]:
         process.wait()
 
 
-def test_members_share_what_there_is_as_they_come_and_go(
-    cluster: Cluster, library: Library
+def test_partitions_are_rebalanced_as_members_join_and_leave(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 4) as crowd:
         first = crowd.join()
         crowd.settle()
-        assert first.assignment() == crowd.places
+        assert first.assignment() == crowd.tps
 
         second = crowd.join()
         crowd.settle_evenly()
@@ -41,10 +46,10 @@ def test_members_share_what_there_is_as_they_come_and_go(
 
         crowd.leave(first)
         crowd.settle()
-        assert second.assignment() == crowd.places
+        assert second.assignment() == crowd.tps
 
 
-def test_what_two_members_see_is_everything_once(cluster: Cluster, library: Library) -> None:
+def test_two_members_consume_every_record_once(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 2) as crowd:
         crowd.join()
         crowd.join()
@@ -53,11 +58,13 @@ def test_what_two_members_see_is_everything_once(cluster: Cluster, library: Libr
 
         seen = crowd.read(100)
 
-        assert seen == [(place, offset) for place in sorted(crowd.places) for offset in range(50)]
-        assert all(each.value == b"%d" % each.offset for each in crowd.seen)
+        assert seen == [(tp, offset) for tp in sorted(crowd.tps) for offset in range(50)]
+        assert all(each.value == b"%d" % each.offset for each in crowd.consumed)
 
 
-def test_a_member_without_a_share_waits_for_one(cluster: Cluster, library: Library) -> None:
+def test_a_member_without_partitions_waits_for_an_assignment(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         crowd.join()
         crowd.join()
@@ -70,24 +77,26 @@ def test_a_member_without_a_share_waits_for_one(cluster: Cluster, library: Libra
         crowd.leave(busy)
 
         crowd.settle()
-        assert idle.assignment() == crowd.places
+        assert idle.assignment() == crowd.tps
 
 
-def test_a_crashed_member_is_replaced_when_its_session_ends(
-    cluster: Cluster, library: Library
+def test_a_crashed_member_is_removed_after_its_session_timeout(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 2) as crowd:
         survivor = crowd.join()
         crowd.settle()
-        with doomed_member(crowd):
+        with killed_member(crowd):
             crowd.wait(lambda: len(survivor.assignment()) == 1, "the other one to join")
 
         crowd.settle()
 
-        assert survivor.assignment() == crowd.places
+        assert survivor.assignment() == crowd.tps
 
 
-def test_a_member_that_forgets_to_poll_is_replaced(cluster: Cluster, library: Library) -> None:
+def test_a_member_that_exceeds_max_poll_interval_is_removed(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 2) as crowd:
         lazy = crowd.join(session_ms=SHORT_SESSION_MS, poll_interval_ms=SHORT_SESSION_MS)
         busy = crowd.join()
@@ -95,23 +104,25 @@ def test_a_member_that_forgets_to_poll_is_replaced(cluster: Cluster, library: Li
 
         lazy.stall()
         crowd.set_apart(lazy)
-        crowd.cluster.fill(crowd.topic, [Written(partition=n) for n in range(2)])
+        crowd.cluster.fill(crowd.topic, [ProducerRecord(partition=n) for n in range(2)])
 
-        crowd.wait(lambda: busy.assignment() == crowd.places, "its share taken over")
+        crowd.wait(lambda: busy.assignment() == crowd.tps, "its share taken over")
 
 
-def test_a_session_that_is_too_short_is_refused(cluster: Cluster, library: Library) -> None:
+def test_a_session_timeout_below_the_minimum_is_refused(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         hasty = crowd.join(session_ms=200)
 
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             crowd.wait(lambda: False, "a refusal")
 
         assert refused.value.name == "INVALID_SESSION_TIMEOUT"
         crowd.set_apart(hasty)
 
 
-def test_members_of_all_libraries_share_one_group(cluster: Cluster, library: Library) -> None:
+def test_members_of_all_libraries_form_one_group(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 10) as crowd:
         mine = crowd.join()
         for other in every_library():
@@ -125,8 +136,8 @@ def test_members_of_all_libraries_share_one_group(cluster: Cluster, library: Lib
         crowd.settle_evenly()
 
 
-def test_many_groups_read_the_same_without_knowing_of_each_other(
-    cluster: Cluster, library: Library
+def test_groups_consume_the_same_topic_independently(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         crowd.fill(3)
@@ -139,7 +150,7 @@ def test_many_groups_read_the_same_without_knowing_of_each_other(
                 seen[id(reader)] += [each.offset for each in reader.poll()]
             return all(len(offsets) == 3 for offsets in seen.values())
 
-        wait_until(have_all_read, PATIENCE_S, "everything read by everyone")
+        wait_until(have_all_read, DEADLINE_S, "everything read by everyone")
 
         assert set(map(tuple, seen.values())) == {(0, 1, 2)}
         assert set(groups) <= set(cluster.groups())

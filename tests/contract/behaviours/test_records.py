@@ -1,4 +1,4 @@
-"""What producers write is what consumers read, in every codec and with every extra."""
+"""Producing and consuming records: every codec, with keys, headers and timestamps."""
 
 import itertools
 import threading
@@ -7,11 +7,17 @@ import time
 import pytest
 
 from kohort.wire.batch import Codec
-from tests.contract.claims import needs
-from tests.contract.clients.library import Library, Place, Refused, Seen, Written
+from tests.contract.clients.client_library import (
+    ClientLibrary,
+    ConsumedRecord,
+    ProducerRecord,
+    RequestRejected,
+    TopicAndPartition,
+)
 from tests.contract.cluster import Cluster
-from tests.contract.crowd import crowd_of
+from tests.contract.expected_results import needs
 from tests.contract.libraries import every_library
+from tests.contract.member_crowd import crowd_of
 
 NOW_MS = time.time_ns() // 1_000_000
 
@@ -22,30 +28,30 @@ every_codec = pytest.mark.parametrize(
 )
 
 
-def some_records(at_ms: int = NOW_MS) -> list[Written]:
-    """Enough of them, and alike enough, to be worth compressing; with every extra."""
-    first = Written(
+def some_records(at_ms: int = NOW_MS) -> list[ProducerRecord]:
+    """Enough similar records to be worth compressing, with keys, headers and timestamps."""
+    first = ProducerRecord(
         key=b"key",
         value=b"alike " * 500,
         headers=(("a", b"1"), ("twice", b"1"), ("twice", b"2"), ("empty", b"")),
         timestamp_ms=at_ms,
     )
-    tombstone = Written(key=b"gone", value=None, timestamp_ms=at_ms + 1)
-    others = [Written(value=b"v%d" % n, timestamp_ms=at_ms + 2 + n) for n in range(20)]
+    tombstone = ProducerRecord(key=b"gone", value=None, timestamp_ms=at_ms + 1)
+    others = [ProducerRecord(value=b"v%d" % n, timestamp_ms=at_ms + 2 + n) for n in range(20)]
     return [first, tombstone, *others]
 
 
-_FILLED: dict[Cluster, tuple[str, list[Written]]] = {}
+_FILLED: dict[Cluster, tuple[str, list[ProducerRecord]]] = {}
 _FILLING = threading.Lock()
 
 
-def topic_of_every_library(cluster: Cluster) -> tuple[str, list[Written]]:
-    """One topic of a cluster, with what every library that can has written, in many codecs."""
+def topic_of_every_library(cluster: Cluster) -> tuple[str, list[ProducerRecord]]:
+    """One topic with the records of every library that can produce, in many codecs."""
     with _FILLING:
         if cluster not in _FILLED:
             _FILLED[cluster] = cluster.create_topic(), []
             topic, written = _FILLED[cluster]
-            producers = [each for each in every_library() if "producing" not in each.lacks]
+            producers = [each for each in every_library() if "producing" not in each.limitations]
             for producer, codec in itertools.product(producers, ("gzip", "lz4", "zstd")):
                 records = some_records(NOW_MS + 100 * len(written))
                 producer.produce(cluster.bootstrap_servers, topic, records, codec=codec)
@@ -53,13 +59,13 @@ def topic_of_every_library(cluster: Cluster) -> tuple[str, list[Written]]:
         return _FILLED[cluster]
 
 
-def told_by(records: list[Written] | list[Seen]) -> list[tuple[object, ...]]:
+def contents_of(records: list[ProducerRecord] | list[ConsumedRecord]) -> list[tuple[object, ...]]:
     return [(each.key, each.value, tuple(each.headers), each.timestamp_ms) for each in records]
 
 
 @every_codec
-def test_records_are_read_as_they_were_written(
-    cluster: Cluster, library: Library, codec: str
+def test_consumed_records_equal_the_produced_ones(
+    cluster: Cluster, library: ClientLibrary, codec: str
 ) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         records = some_records()
@@ -68,13 +74,13 @@ def test_records_are_read_as_they_were_written(
         crowd.join()
         crowd.read(len(records))
 
-        assert told_by(crowd.seen) == told_by(records)
+        assert contents_of(crowd.consumed) == contents_of(records)
 
 
 @needs("producing")
 @every_codec
-def test_records_are_written_as_they_were_to_be(
-    cluster: Cluster, library: Library, codec: str
+def test_produced_records_are_stored_unchanged(
+    cluster: Cluster, library: ClientLibrary, codec: str
 ) -> None:
     topic, records = cluster.create_topic(), some_records()
 
@@ -90,20 +96,22 @@ def test_records_are_written_as_they_were_to_be(
     assert [(each.key, each.value) for each in found[0].headers] == list(records[0].headers)
 
 
-def test_records_of_every_library_are_read(cluster: Cluster, library: Library) -> None:
+def test_records_of_every_producer_library_are_consumed(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         topic, written = topic_of_every_library(cluster)
 
         crowd.join(topics=(topic,))
         crowd.read(len(written))
 
-        assert told_by(crowd.seen) == told_by(written)
+        assert contents_of(crowd.consumed) == contents_of(written)
 
 
 @needs("producing")
-def test_an_idempotent_producer_is_taken_at_its_word(cluster: Cluster, library: Library) -> None:
+def test_an_idempotent_producer_is_supported(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic(2)
-    records = [Written(partition=n % 2, value=b"%d" % n) for n in range(200)]
+    records = [ProducerRecord(partition=n % 2, value=b"%d" % n) for n in range(200)]
 
     offsets = library.produce(cluster.bootstrap_servers, topic, records, is_idempotent=True)
 
@@ -114,71 +122,69 @@ def test_an_idempotent_producer_is_taken_at_its_word(cluster: Cluster, library: 
 
 
 @needs("producing")
-def test_a_record_of_nearly_a_megabyte_goes_through(cluster: Cluster, library: Library) -> None:
+def test_a_record_of_nearly_a_megabyte_is_accepted(
+    cluster: Cluster, library: ClientLibrary
+) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         value = bytes(range(256)) * 3900
-        library.produce(cluster.bootstrap_servers, crowd.topic, [Written(value=value)])
+        library.produce(cluster.bootstrap_servers, crowd.topic, [ProducerRecord(value=value)])
 
         crowd.join()
         crowd.read(1)
 
-        assert crowd.seen[0].value == value
+        assert crowd.consumed[0].value == value
 
 
 @needs("producing")
-def test_a_record_that_is_too_large_is_refused(cluster: Cluster, library: Library) -> None:
+def test_a_record_that_is_too_large_is_refused(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic()
 
-    with pytest.raises(Refused) as refused:
-        library.produce(cluster.bootstrap_servers, topic, [Written(value=bytes(2_000_000))])
+    with pytest.raises(RequestRejected) as refused:
+        library.produce(cluster.bootstrap_servers, topic, [ProducerRecord(value=bytes(2_000_000))])
 
     assert refused.value.name == "MESSAGE_TOO_LARGE"
-    assert cluster.span(topic, 0) == (0, 0)
+    assert cluster.offset_range(topic, 0) == (0, 0)
 
 
-def test_a_batch_that_is_larger_than_a_reader_likes_is_read(
-    cluster: Cluster, library: Library
+def test_a_batch_larger_than_the_fetch_limit_is_consumed(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
     with crowd_of(cluster, library, 1) as crowd:
-        crowd.cluster.fill(crowd.topic, [Written(value=bytes(50_000)) for _ in range(10)])
+        crowd.cluster.fill(crowd.topic, [ProducerRecord(value=bytes(50_000)) for _ in range(10)])
 
-        crowd.join(partition_bytes=1000)
+        crowd.join(max_partition_bytes=1000)
 
         assert [offset for _, offset in crowd.read(10)] == list(range(10))
 
 
-def test_a_batch_of_very_many_records_is_read(cluster: Cluster, library: Library) -> None:
+def test_a_batch_of_very_many_records_is_consumed(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 1) as crowd:
-        crowd.cluster.fill(crowd.topic, [Written(value=b"%d" % n) for n in range(5000)])
+        crowd.cluster.fill(crowd.topic, [ProducerRecord(value=b"%d" % n) for n in range(5000)])
 
         crowd.join()
 
-        assert crowd.read(5000)[-1] == (Place(crowd.topic, 0), 4999)
+        assert crowd.read(5000)[-1] == (TopicAndPartition(crowd.topic, 0), 4999)
 
 
 @needs("producing")
-def test_the_broker_s_clock_is_kept_where_the_topic_wants_it(
-    cluster: Cluster, library: Library
-) -> None:
+def test_log_append_time_is_the_broker_s_clock(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 1) as crowd:
         topic = cluster.create_topic(settings={"message.timestamp.type": "LogAppendTime"})
-        written = [Written(timestamp_ms=NOW_MS - 1_000_000)]
+        written = [ProducerRecord(timestamp_ms=NOW_MS - 1_000_000)]
 
         library.produce(cluster.bootstrap_servers, topic, written)
 
         crowd.join(topics=(topic,))
         crowd.read(1)
-        assert crowd.seen[0].timestamp_ms >= NOW_MS
+        assert crowd.consumed[0].timestamp_ms >= NOW_MS
 
 
-def test_an_empty_key_and_an_empty_value_are_not_missing_ones(
-    cluster: Cluster, library: Library
-) -> None:
+def test_empty_keys_and_values_differ_from_null(cluster: Cluster, library: ClientLibrary) -> None:
     with crowd_of(cluster, library, 1) as crowd:
-        records = [Written(key=b"", value=b""), Written(key=None, value=None)]
+        records = [ProducerRecord(key=b"", value=b""), ProducerRecord(key=None, value=None)]
         crowd.cluster.fill(crowd.topic, records)
 
         crowd.join()
         crowd.read(2)
 
-        assert [(each.key, each.value) for each in crowd.seen] == [(b"", b""), (None, None)]
+        assert [(each.key, each.value) for each in crowd.consumed] == [(b"", b""), (None, None)]

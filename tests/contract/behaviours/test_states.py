@@ -1,4 +1,4 @@
-"""Commits in every state of a group, by bare requests: no library lets one choose the state."""
+"""Commits in every group state, by raw requests: client libraries cannot choose the state."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +11,20 @@ from kohort.wire.api.k08_offset_commit import (
 )
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from tests.contract.cluster import Cluster
-from tests.node.calling import Caller, Membership, join_alone, join_first, join_request
-from tests.waiting import wait_until
+from tests.node.raw_client import Membership, RawClient, join_alone, join_first, join_request
+from tests.wait import wait_until
 
-NOBODY = Membership(GroupId(""), MemberId(""), Generation(-1))
+OUTSIDER = Membership(GroupId(""), MemberId(""), Generation(-1))
 
 
 @contextmanager
-def member_of(cluster: Cluster, group: str) -> Iterator[tuple[Caller, Membership]]:
+def member_of(cluster: Cluster, group: str) -> Iterator[tuple[RawClient, Membership]]:
     with cluster.call() as caller:
         yield caller, join_alone(caller, group)
 
 
-def commit(cluster: Cluster, group: str, topic: str, by: Membership = NOBODY) -> str:
-    """What is answered to a commit by a member, or by nobody in particular."""
+def commit(cluster: Cluster, group: str, topic: str, by: Membership = OUTSIDER) -> str:
+    """The error code of a commit by a member, or by a client outside of the group."""
     partition = OffsetCommitRequestPartition(
         partition_index=Partition(0), committed_offset=Offset(1), committed_metadata=None
     )
@@ -43,7 +43,7 @@ def wait_for_state(cluster: Cluster, group: str, state: str) -> None:
     wait_until(lambda: cluster.describe(group).group_state == state, 20, state)
 
 
-def test_a_commit_makes_a_group_that_is_not_there(cluster: Cluster) -> None:
+def test_a_commit_creates_the_group(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
 
     assert commit(cluster, group, topic) == "NONE"
@@ -51,14 +51,14 @@ def test_a_commit_makes_a_group_that_is_not_there(cluster: Cluster) -> None:
     assert cluster.groups()[group] == "Empty"
 
 
-def test_a_member_cannot_commit_for_a_group_that_is_not_there(cluster: Cluster) -> None:
+def test_a_member_cannot_commit_for_an_unknown_group(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
-    stranger = Membership(GroupId(group), MemberId("stranger"), Generation(3))
+    outsider = Membership(GroupId(group), MemberId("outsider"), Generation(3))
 
-    assert commit(cluster, group, topic, stranger) == "ILLEGAL_GENERATION"
+    assert commit(cluster, group, topic, outsider) == "ILLEGAL_GENERATION"
 
 
-def test_anyone_may_commit_for_an_empty_group(cluster: Cluster) -> None:
+def test_any_client_can_commit_for_an_empty_group(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     with member_of(cluster, group) as (caller, member):
         leaving = LeaveGroupRequest(
@@ -70,7 +70,7 @@ def test_anyone_may_commit_for_an_empty_group(cluster: Cluster) -> None:
         assert commit(cluster, group, topic, member) == "UNKNOWN_MEMBER_ID"
 
 
-def test_only_members_commit_for_a_stable_group(cluster: Cluster) -> None:
+def test_only_members_can_commit_for_a_stable_group(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     with member_of(cluster, group) as (_, member):
         assert cluster.describe(group).group_state == "Stable"
@@ -89,17 +89,17 @@ def test_a_commit_of_another_generation_is_refused(cluster: Cluster) -> None:
         assert commit(cluster, group, topic, newer) == "ILLEGAL_GENERATION"
 
 
-def test_members_commit_while_a_rebalance_is_prepared(cluster: Cluster) -> None:
+def test_members_can_commit_in_preparing_rebalance(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     with member_of(cluster, group) as (_, member), cluster.call() as other:
-        told = other.ask(join_request(group), 9)
-        other.send(join_request(group, told.member_id), 9)
+        joined = other.ask(join_request(group), 9)
+        other.send(join_request(group, joined.member_id), 9)
         wait_for_state(cluster, group, "PreparingRebalance")
 
         assert commit(cluster, group, topic, member) == "NONE"
 
 
-def test_nobody_commits_while_assignments_are_awaited(cluster: Cluster) -> None:
+def test_commits_are_refused_in_completing_rebalance(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     with cluster.call() as caller:
         joined = join_first(caller, group)
@@ -109,7 +109,7 @@ def test_nobody_commits_while_assignments_are_awaited(cluster: Cluster) -> None:
         assert commit(cluster, group, topic, member) == "REBALANCE_IN_PROGRESS"
 
 
-def test_nobody_commits_for_a_topic_that_is_not_there(cluster: Cluster) -> None:
+def test_commits_for_an_unknown_topic_are_refused(cluster: Cluster) -> None:
     group = cluster.name_group()
 
     found = commit(cluster, group, cluster.name_topic())

@@ -1,15 +1,15 @@
-"""Topics from outside: made, grown, deleted, and set."""
+"""Topic administration: create, add partitions, delete, and configure."""
 
 import pytest
 
 from tests.contract.behaviours.test_group_administration import administering
-from tests.contract.claims import differs, needs
-from tests.contract.clients.library import Library, Refused
+from tests.contract.clients.client_library import ClientLibrary, RequestRejected
 from tests.contract.cluster import Cluster
+from tests.contract.expected_results import differs, needs
 
 
 @needs("administration")
-def test_a_topic_is_made(cluster: Cluster, library: Library) -> None:
+def test_a_topic_is_created(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.name_topic()
 
     with administering(cluster, library) as admin:
@@ -22,27 +22,27 @@ def test_a_topic_is_made(cluster: Cluster, library: Library) -> None:
 
 
 @needs("administration")
-def test_a_topic_is_not_made_twice(cluster: Cluster, library: Library) -> None:
+def test_a_topic_cannot_be_created_twice(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic()
 
-    with administering(cluster, library) as admin, pytest.raises(Refused) as refused:
+    with administering(cluster, library) as admin, pytest.raises(RequestRejected) as refused:
         admin.create_topic(topic, 1, {})
 
     assert refused.value.name == "TOPIC_ALREADY_EXISTS"
 
 
 @needs("administration")
-def test_a_topic_is_not_made_with_a_setting_that_does_not_exist(
-    cluster: Cluster, library: Library
+def test_a_topic_with_an_unknown_setting_cannot_be_created(
+    cluster: Cluster, library: ClientLibrary
 ) -> None:
-    with administering(cluster, library) as admin, pytest.raises(Refused) as refused:
+    with administering(cluster, library) as admin, pytest.raises(RequestRejected) as refused:
         admin.create_topic(cluster.name_topic(), 1, {"retention.weeks": "2"})
 
     assert refused.value.name == "INVALID_CONFIG"
 
 
 @needs("administration")
-def test_a_topic_grows_and_does_not_shrink(cluster: Cluster, library: Library) -> None:
+def test_partitions_can_be_added_and_not_removed(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic(2)
 
     with administering(cluster, library) as admin:
@@ -50,13 +50,13 @@ def test_a_topic_grows_and_does_not_shrink(cluster: Cluster, library: Library) -
         cluster.wait_for_topic(topic, 4)
         assert admin.partitions(topic) == 4
 
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             admin.grow_topic(topic, 1)
         assert refused.value.name == "INVALID_PARTITIONS"
 
 
 @needs("administration")
-def test_a_topic_is_deleted(cluster: Cluster, library: Library) -> None:
+def test_a_topic_is_deleted(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic()
 
     with administering(cluster, library) as admin:
@@ -66,7 +66,7 @@ def test_a_topic_is_deleted(cluster: Cluster, library: Library) -> None:
 
 
 @needs("administration")
-def test_a_setting_holds_by_default(cluster: Cluster, library: Library) -> None:
+def test_a_setting_has_a_default(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic()
 
     with administering(cluster, library) as admin:
@@ -77,9 +77,9 @@ def test_a_setting_holds_by_default(cluster: Cluster, library: Library) -> None:
 @differs(
     "AlterConfigs, which replaces all settings at once, is not served: its successor is.",
     library="aiokafka",
-    raises=Refused,
+    raises=RequestRejected,
 )
-def test_a_setting_is_changed(cluster: Cluster, library: Library) -> None:
+def test_a_setting_is_changed(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic()
 
     with administering(cluster, library) as admin:
@@ -90,7 +90,7 @@ def test_a_setting_is_changed(cluster: Cluster, library: Library) -> None:
 
 
 @needs("administration", "reset-settings")
-def test_a_setting_is_taken_back(cluster: Cluster, library: Library) -> None:
+def test_a_setting_is_reset_to_its_default(cluster: Cluster, library: ClientLibrary) -> None:
     topic = cluster.create_topic(settings={"retention.ms": 5000})
 
     with administering(cluster, library) as admin:
@@ -101,6 +101,6 @@ def test_a_setting_is_taken_back(cluster: Cluster, library: Library) -> None:
 
 
 @needs("administration")
-def test_the_cluster_is_described(cluster: Cluster, library: Library) -> None:
+def test_the_cluster_is_described(cluster: Cluster, library: ClientLibrary) -> None:
     with administering(cluster, library) as admin:
         assert list(admin.brokers()) == [cluster.bootstrap_servers]

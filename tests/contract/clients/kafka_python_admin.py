@@ -1,4 +1,4 @@
-"""Administration by kafka-python."""
+"""kafka-python's admin client."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
@@ -8,8 +8,14 @@ from kafka.admin import ConfigResource, MemberToRemove, OffsetSpec
 from kafka.errors import BrokerResponseError, NoError
 
 from kohort.types import ErrorCode
+from tests.contract.clients.client_library import (
+    CommittedOffset,
+    GroupDescription,
+    MemberDescription,
+    RequestRejected,
+    TopicAndPartition,
+)
 from tests.contract.clients.kafka_python_sockets import Sockets
-from tests.contract.clients.library import Described, DescribedMember, Place, Refused, Standing
 
 T = TypeVar("T")
 
@@ -22,12 +28,12 @@ class KafkaPythonAdmin:
         )
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        wanted = {
+        options = {
             "num_partitions": partitions,
             "replication_factor": 1,
             "configs": dict(settings),
         }
-        _ask(lambda: self._client.create_topics({topic: wanted}))
+        _ask(lambda: self._client.create_topics({topic: options}))
 
     def grow_topic(self, topic: str, partitions: int) -> None:
         _ask(lambda: self._client.create_partitions({topic: partitions}))
@@ -60,18 +66,18 @@ class KafkaPythonAdmin:
             given = [ConfigResource("TOPIC", topic, configs={name: value})]
             _ask(lambda: self._client.alter_configs(given))
 
-    def delete_records(self, place: Place, before: int) -> int:
-        at = TopicPartition(*place)
+    def delete_records(self, tp: TopicAndPartition, before: int) -> int:
+        at = TopicPartition(*tp)
         return int(_ask(lambda: self._client.delete_records({at: before}))[at]["low_watermark"])
 
-    def latest_by_time(self, place: Place) -> int:
-        at = TopicPartition(*place)
+    def latest_by_time(self, tp: TopicAndPartition) -> int:
+        at = TopicPartition(*tp)
         asked = {at: OffsetSpec.MAX_TIMESTAMP}
         return int(_ask(lambda: self._client.list_partition_offsets(asked))[at].offset)
 
-    def describe_group(self, group: str) -> Described:
+    def describe_group(self, group: str) -> GroupDescription:
         found = _ask(lambda: self._client.describe_groups([group]))[group]
-        return Described(
+        return GroupDescription(
             state=found["group_state"],
             assignor=found["protocol_data"],
             members=tuple(_describe(member) for member in found["members"]),
@@ -81,35 +87,37 @@ class KafkaPythonAdmin:
         return [each["group_id"] for each in _ask(self._client.list_groups)]
 
     def delete_group(self, group: str) -> None:
-        told = _ask(lambda: self._client.delete_groups([group]))[group]
-        if told != "OK":
-            # It tells only the name of its own error.
-            raise Refused(ErrorCode(getattr(errors, told).errno).name)
+        result = _ask(lambda: self._client.delete_groups([group]))[group]
+        if result != "OK":
+            # It returns only the name of its exception class.
+            raise RequestRejected(ErrorCode(getattr(errors, result).errno).name)
 
-    def offsets(self, group: str) -> Mapping[Place, Standing]:
+    def offsets(self, group: str) -> Mapping[TopicAndPartition, CommittedOffset]:
         found = _ask(lambda: self._client.list_group_offsets([group]))[group]
         return {
-            Place(*at): Standing(
-                offset=standing.offset,
-                metadata=standing.metadata,
-                leader_epoch=None if standing.leader_epoch == -1 else standing.leader_epoch,
+            TopicAndPartition(*at): CommittedOffset(
+                offset=committed.offset,
+                metadata=committed.metadata,
+                leader_epoch=None if committed.leader_epoch == -1 else committed.leader_epoch,
             )
-            for at, standing in found.items()
+            for at, committed in found.items()
         }
 
-    def alter_offsets(self, group: str, standings: Mapping[Place, Standing]) -> None:
+    def alter_offsets(
+        self, group: str, to_commit: Mapping[TopicAndPartition, CommittedOffset]
+    ) -> None:
         offsets = {
-            TopicPartition(*place): OffsetAndMetadata(
-                standing.offset,
-                standing.metadata,
-                -1 if standing.leader_epoch is None else standing.leader_epoch,
+            TopicPartition(*tp): OffsetAndMetadata(
+                committed.offset,
+                committed.metadata,
+                -1 if committed.leader_epoch is None else committed.leader_epoch,
             )
-            for place, standing in standings.items()
+            for tp, committed in to_commit.items()
         }
         _raise_any(_ask(lambda: self._client.alter_group_offsets(group, offsets)))
 
-    def delete_offsets(self, group: str, *places: Place) -> None:
-        partitions = [TopicPartition(*place) for place in places]
+    def delete_offsets(self, group: str, *tps: TopicAndPartition) -> None:
+        partitions = [TopicPartition(*tp) for tp in tps]
         _raise_any(_ask(lambda: self._client.delete_group_offsets(group, partitions)))
 
     def remove_instance(self, group: str, instance: str) -> None:
@@ -127,24 +135,26 @@ class KafkaPythonAdmin:
         self._sockets.close()
 
 
-def _ask(question: Callable[[], T]) -> T:
+def _ask(call: Callable[[], T]) -> T:
     try:
-        return question()
+        return call()
     except BrokerResponseError as error:
-        raise Refused(ErrorCode(error.errno).name, str(error)) from error
+        raise RequestRejected(ErrorCode(error.errno).name, str(error)) from error
 
 
-def _raise_any(told: Mapping[Any, Any]) -> None:
-    for error in told.values():
+def _raise_any(results: Mapping[Any, Any]) -> None:
+    for error in results.values():
         if error is not NoError:
-            raise Refused(ErrorCode(error.errno).name)
+            raise RequestRejected(ErrorCode(error.errno).name)
 
 
-def _describe(member: dict[str, Any]) -> DescribedMember:
+def _describe(member: dict[str, Any]) -> MemberDescription:
     assigned = member["member_assignment"]["assigned_partitions"]
-    return DescribedMember(
+    return MemberDescription(
         instance=member["group_instance_id"],
-        places=frozenset(
-            Place(each["topic"], partition) for each in assigned for partition in each["partitions"]
+        tps=frozenset(
+            TopicAndPartition(each["topic"], partition)
+            for each in assigned
+            for partition in each["partitions"]
         ),
     )

@@ -1,8 +1,8 @@
-"""Closes what kafka-python forgets to close.
+"""Closes sockets that kafka-python leaks.
 
-A client that is closed while it connects leaves that socket to the garbage collector (3.0.12),
-which complains at some later moment, in some other test. So every client has its sockets written
-down, by the way that kafka-python offers to proxies, and they are closed when it is.
+A client that is closed while it connects leaves the socket to the garbage collector (3.0.12), which
+raises a ResourceWarning later, in another test. So every client records its sockets with
+kafka-python's proxy interface, and closes them with the client.
 """
 
 import itertools
@@ -17,8 +17,8 @@ _NUMBERS = itertools.count(1)
 _OPENED: defaultdict[str, list[socket.socket]] = defaultdict(list)
 
 
-class _Noted(KafkaNetSocket):
-    SCHEMES = ("noted",)
+class _RecordedSocket(KafkaNetSocket):
+    SCHEMES = ("recorded",)
 
     def __init__(self, proxy_url: str) -> None:
         super().__init__(proxy_url)
@@ -35,9 +35,9 @@ class Sockets:
 
     def __init__(self) -> None:
         self._client = f"{next(_NUMBERS)}"
-        self.proxy_url = f"noted://{self._client}"
+        self.proxy_url = f"recorded://{self._client}"
 
     def close(self) -> None:
-        """To be called when the client is closed. What is closed already stays so."""
+        """Call this after the client is closed."""
         for opened in _OPENED.pop(self._client, []):
             opened.close()

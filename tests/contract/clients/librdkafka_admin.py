@@ -1,4 +1,4 @@
-"""Administration by librdkafka's Python binding."""
+"""The admin client of confluent-kafka."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,15 +11,14 @@ from confluent_kafka import (
     admin,
 )
 
-from tests.contract.clients.library import (
-    Described,
-    DescribedMember,
-    Place,
-    Standing,
-    lacking,
+from tests.contract.clients.client_library import (
+    CommittedOffset,
+    GroupDescription,
+    MemberDescription,
+    TopicAndPartition,
+    not_supported,
 )
-from tests.contract.clients.librdkafka_errors import refusal_of
-from tests.contract.clients.librdkafka_standings import to_partitions, to_standing
+from tests.contract.clients.librdkafka_values import rejection_of, to_committed, to_partitions
 
 _DEADLINE_S = 20
 
@@ -29,8 +28,8 @@ class LibrdkafkaAdmin:
         self._client = admin.AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        wanted = admin.NewTopic(topic, partitions, 1, config=dict(settings))
-        _result_of(self._client.create_topics([wanted]))
+        options = admin.NewTopic(topic, partitions, 1, config=dict(settings))
+        _result_of(self._client.create_topics([options]))
 
     def grow_topic(self, topic: str, partitions: int) -> None:
         _result_of(self._client.create_partitions([admin.NewPartitions(topic, partitions)]))
@@ -64,18 +63,18 @@ class LibrdkafkaAdmin:
         )
         _result_of(self._client.incremental_alter_configs([altered]))
 
-    def delete_records(self, place: Place, before: int) -> int:
-        asked = [TopicPartition(*place, before)]
+    def delete_records(self, tp: TopicAndPartition, before: int) -> int:
+        asked = [TopicPartition(*tp, before)]
         return int(_result_of(self._client.delete_records(asked)).low_watermark)
 
-    def latest_by_time(self, place: Place) -> int:
-        asked = {TopicPartition(*place): admin.OffsetSpec.max_timestamp()}
+    def latest_by_time(self, tp: TopicAndPartition) -> int:
+        asked = {TopicPartition(*tp): admin.OffsetSpec.max_timestamp()}
         return int(_result_of(self._client.list_offsets(asked)).offset)
 
-    def describe_group(self, group: str) -> Described:
+    def describe_group(self, group: str) -> GroupDescription:
         found = _result_of(self._client.describe_consumer_groups([group]))
-        return Described(
-            # librdkafka's own spelling: PREPARING_REBALANCE.
+        return GroupDescription(
+            # librdkafka writes PREPARING_REBALANCE.
             state=found.state.name.title().replace("_", ""),
             assignor=found.partition_assignor,
             members=tuple(_describe(member) for member in found.members),
@@ -87,37 +86,39 @@ class LibrdkafkaAdmin:
     def delete_group(self, group: str) -> None:
         _result_of(self._client.delete_consumer_groups([group]))
 
-    def offsets(self, group: str) -> Mapping[Place, Standing]:
+    def offsets(self, group: str) -> Mapping[TopicAndPartition, CommittedOffset]:
         asked = [ConsumerGroupTopicPartitions(group)]
         found = _result_of(self._client.list_consumer_group_offsets(asked))
         return {
-            Place(each.topic, each.partition): standing
+            TopicAndPartition(each.topic, each.partition): committed
             for each in found.topic_partitions
-            if (standing := to_standing(each)) is not None
+            if (committed := to_committed(each)) is not None
         }
 
-    def alter_offsets(self, group: str, standings: Mapping[Place, Standing]) -> None:
-        asked = [ConsumerGroupTopicPartitions(group, to_partitions(standings))]
-        told = _result_of(self._client.alter_consumer_group_offsets(asked))
-        for each in told.topic_partitions:
+    def alter_offsets(
+        self, group: str, to_commit: Mapping[TopicAndPartition, CommittedOffset]
+    ) -> None:
+        asked = [ConsumerGroupTopicPartitions(group, to_partitions(to_commit))]
+        result = _result_of(self._client.alter_consumer_group_offsets(asked))
+        for each in result.topic_partitions:
             if each.error is not None:
-                raise refusal_of(each.error)
+                raise rejection_of(each.error)
 
-    def delete_offsets(self, _group: str, *_places: Place) -> None:
-        raise lacking(self._client, "delete_consumer_group_offsets")
+    def delete_offsets(self, _group: str, *_tps: TopicAndPartition) -> None:
+        raise not_supported(self._client, "delete_consumer_group_offsets")
 
     def remove_instance(self, _group: str, _instance: str) -> None:
-        raise lacking(self._client, "remove_members_from_consumer_group")
+        raise not_supported(self._client, "remove_members_from_consumer_group")
 
     def remove_all(self, _group: str) -> None:
-        raise lacking(self._client, "remove_members_from_consumer_group")
+        raise not_supported(self._client, "remove_members_from_consumer_group")
 
     def close(self) -> None:
-        """It goes when nobody has it any more."""
+        """The binding has no close(); the client closes when it is garbage-collected."""
 
 
 def _result_of(futures: dict[Any, Any]) -> Any:
-    """The one answer of its many."""
+    """The result of a call for one resource."""
     (future,) = futures.values()
     return _result(future)
 
@@ -126,12 +127,12 @@ def _result(future: Any) -> Any:
     try:
         return future.result(_DEADLINE_S)
     except KafkaException as error:
-        raise refusal_of(error.args[0]) from error
+        raise rejection_of(error.args[0]) from error
 
 
-def _describe(member: Any) -> DescribedMember:
-    places = member.assignment.topic_partitions
-    return DescribedMember(
+def _describe(member: Any) -> MemberDescription:
+    tps = member.assignment.topic_partitions
+    return MemberDescription(
         instance=member.group_instance_id,
-        places=frozenset(Place(each.topic, each.partition) for each in places),
+        tps=frozenset(TopicAndPartition(each.topic, each.partition) for each in tps),
     )

@@ -1,4 +1,4 @@
-"""The brokers that conversations are held with."""
+"""The brokers of the conversations."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -6,23 +6,24 @@ from functools import partial
 import pytest
 
 from tests.apache.unavailable import Unavailable, skip
-from tests.contract.conversations.houses import Houses, start_kafka, start_kohort
+from tests.contract.conversations.broker_pairs import BrokerProfiles, start_kafka, start_kohort
+from tests.contract.conversations.conversation import DEFAULT
 
 
 @pytest.fixture(scope="package")
-def kohorts() -> Iterator[Houses]:
-    houses = Houses(start_kohort)
-    yield houses
-    houses.close()
+def kohorts() -> Iterator[BrokerProfiles]:
+    profiles = BrokerProfiles(start_kohort)
+    yield profiles
+    profiles.close()
 
 
 @pytest.fixture(scope="package")
-def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProfiles]:
     directory = tmp_path_factory.mktemp("conversations")
-    houses = Houses(partial(start_kafka, directory=directory))
+    profiles = BrokerProfiles(partial(start_kafka, directory=directory))
     try:
-        houses.side("usual")
+        profiles.address(DEFAULT)
     except Unavailable as reason:
         skip(reason)
-    yield houses
-    houses.close()
+    yield profiles
+    profiles.close()

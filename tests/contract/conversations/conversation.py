@@ -1,7 +1,7 @@
-"""Conversations as scripts tell them: a function whose name is a sentence, and what it varies.
+"""A conversation: a script function whose name is a sentence, and the API that it varies.
 
-A conversation that varies an API is held once in every version of it that is served; all other
-requests are sent in their newest version.
+A conversation that varies an API runs once for every served version of it; all other requests use
+their newest version.
 """
 
 from collections.abc import Callable
@@ -13,37 +13,39 @@ from typing import Final
 from kohort.node.dispatch import SERVED
 from kohort.types import value
 from kohort.wire.schema import schema_of
-from tests.contract.conversations.comparing import Exchange
-from tests.contract.conversations.talking import Side, Talk
+from tests.contract.conversations.comparison import Exchange
+from tests.contract.conversations.session import BrokerAddress, Session
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
 
-USUAL: Final = "usual"
+DEFAULT: Final = "default"
 
 _LAST: Final = 10**6
 
 
 @value
 class Conversation:
-    """One behaviour. `house` names the settings that both brokers are run with."""
+    """One behaviour. `profile` names the settings of both brokers."""
 
     file: str
     sentence: str
-    house: str
+    profile: str
     varied: type | None
     versions: tuple[int | None, ...]
-    script: Callable[[Talk], None]
+    script: Callable[[Session], None]
 
-    def hold(self, side: Side, version: int | None) -> list[Exchange]:
-        """Have it with that broker; what was said so far is on the error if it breaks off."""
-        with Talk(side, self.varied, version) as talk:
+    def run(self, address: BrokerAddress, version: int | None) -> list[Exchange]:
+        """Run the script on a broker; an error has the exchanges so far as a note."""
+        with Session(address, self.varied, version) as session:
             try:
-                self.script(talk)
+                self.script(session)
             except Exception as error:
-                said = "\n".join(f"{step}. {each}" for step, each in enumerate(talk.exchanges, 1))
-                error.add_note(f"{self.sentence}, version {version}, after:\n{said}")
+                history = "\n".join(
+                    f"{step}. {each}" for step, each in enumerate(session.exchanges, 1)
+                )
+                error.add_note(f"{self.sentence}, version {version}, after:\n{history}")
                 raise
-            return talk.exchanges
+            return session.exchanges
 
 
 def conversation(
@@ -51,15 +53,15 @@ def conversation(
     vary: type | None = None,
     since: int = 0,
     until: int = _LAST,
-    house: str = USUAL,
-) -> Callable[[Callable[[Talk], None]], Conversation]:
-    """Make a conversation of a function; with `vary`, of every served version in those bounds."""
+    profile: str = DEFAULT,
+) -> Callable[[Callable[[Session], None]], Conversation]:
+    """Decorator for scripts; with `vary`, for every served version within the bounds."""
 
-    def declare(script: Callable[[Talk], None]) -> Conversation:
+    def declare(script: Callable[[Session], None]) -> Conversation:
         return Conversation(
             file=script.__module__.rpartition(".")[2],
             sentence=script.__name__.replace("_", " "),
-            house=house,
+            profile=profile,
             varied=vary,
             versions=_versions(vary, since, until),
             script=script,
@@ -70,7 +72,7 @@ def conversation(
 
 @cache
 def find_conversations() -> tuple[Conversation, ...]:
-    """All there are, file by file, in the order they are written."""
+    """All conversations, in the order of the files."""
     found: list[Conversation] = []
     for path in sorted(SCRIPTS.glob("*.py")):
         module = import_module(f"tests.contract.conversations.scripts.{path.stem}")
@@ -82,5 +84,5 @@ def _versions(vary: type | None, since: int, until: int) -> tuple[int | None, ..
     if vary is None:
         return (None,)
     api_key = schema_of(vary).api_key
-    assert api_key is not None, f"{vary.__name__} is no request"
+    assert api_key is not None, f"{vary.__name__} is not a request"
     return tuple(version for version in SERVED[api_key] if since <= version <= until)

@@ -1,4 +1,4 @@
-"""Questions about committed offsets, in the way of the version they are asked in."""
+"""OffsetFetch requests for every version."""
 
 from kohort.types import ErrorCode, GroupId, Partition, Topic, Uuid
 from kohort.wire.api.k09_offset_fetch import (
@@ -8,15 +8,15 @@ from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from kohort.wire.api.k42_delete_groups import DeleteGroupsRequest
-from tests.contract.conversations.talking import Talk
+from tests.contract.conversations.session import Session
 
 
-def fetching(
-    talk: Talk, group: GroupId, topic: Topic, topic_id: Uuid, *partitions: int
+def offset_fetch_request(
+    session: Session, group: GroupId, topic: Topic, topic_id: Uuid, *partitions: int
 ) -> OffsetFetchRequest:
-    """What a group has committed for partitions of a topic."""
+    """Committed offsets of partitions of a topic."""
     indexes = tuple(Partition(partition) for partition in partitions)
-    if talk.version_of(OffsetFetchRequest) < 8:
+    if session.version_of(OffsetFetchRequest) < 8:
         named = OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
         return OffsetFetchRequest(group_id=group, topics=(named,))
     known = OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)
@@ -24,21 +24,21 @@ def fetching(
     return OffsetFetchRequest(groups=(asked,))
 
 
-def fetching_all(talk: Talk, group: GroupId) -> OffsetFetchRequest:
-    """All that a group has committed."""
-    if talk.version_of(OffsetFetchRequest) < 8:
+def offset_fetch_all_request(session: Session, group: GroupId) -> OffsetFetchRequest:
+    """All committed offsets of a group."""
+    if session.version_of(OffsetFetchRequest) < 8:
         return OffsetFetchRequest(group_id=group, topics=None)
     return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),))
 
 
-def fetching_none(talk: Talk, group: GroupId) -> OffsetFetchRequest:
-    """Nothing that a group has committed."""
-    if talk.version_of(OffsetFetchRequest) < 8:
+def offset_fetch_none_request(session: Session, group: GroupId) -> OffsetFetchRequest:
+    """An empty list of topics."""
+    if session.version_of(OffsetFetchRequest) < 8:
         return OffsetFetchRequest(group_id=group)
     return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group),))
 
 
-def forget_the_nameless(talk: Talk) -> None:
-    """The group without a name is the only one that conversations share: leave nothing in it."""
-    (result,) = talk.peek(DeleteGroupsRequest(groups_names=(GroupId(""),))).results
+def delete_unnamed_group(session: Session) -> None:
+    """Conversations share the unnamed group, so it must be empty at the end."""
+    (result,) = session.query(DeleteGroupsRequest(groups_names=(GroupId(""),))).results
     assert result.error_code == ErrorCode.NONE, ErrorCode(result.error_code).name

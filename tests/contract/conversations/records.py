@@ -1,4 +1,4 @@
-"""Batches to produce, whole and damaged, and the requests that carry and fetch them."""
+"""Valid and damaged batches, and Produce, Fetch and ListOffsets requests."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -12,52 +12,56 @@ from kohort.wire.api.k02_list_offsets import (
     ListOffsetsTopic,
 )
 from kohort.wire.batch import NewBatch, NewRecord, encode
-from kohort.wire.batch_header import HEADER_BYTES, peek, seal
-from tests.contract.conversations.talking import Talk
+from kohort.wire.batch_header import HEADER_BYTES, assemble, peek
+from tests.contract.conversations.session import Session
 
 AT: Final = Millis(1_700_000_000_000)
-"""When records of conversations are from, unless they say otherwise."""
+"""The default timestamp of records."""
 
 
-def batch(*values: str, at: int = AT, key: bytes | None = b"k", **words: Any) -> bytes:
-    """Records with these values, as a producer sends them."""
-    made = tuple(NewRecord(key=key, value=each.encode(), timestamp=Millis(at)) for each in values)
-    return encode(NewBatch(records=made, **words))
+def batch(*values: str, at: int = AT, key: bytes | None = b"k", **fields: Any) -> bytes:
+    """A batch with these values."""
+    create_topic = tuple(
+        NewRecord(key=key, value=each.encode(), timestamp=Millis(at)) for each in values
+    )
+    return encode(NewBatch(records=create_topic, **fields))
 
 
-def numbered(*values: str, producer: int, epoch: int = 0, sequence: int = 0, **words: Any) -> bytes:
-    """The same from an idempotent producer."""
+def idempotent_batch(
+    *values: str, producer: int, epoch: int = 0, sequence: int = 0, **fields: Any
+) -> bytes:
+    """A batch from an idempotent producer."""
     return batch(
         *values,
         producer_id=ProducerId(producer),
         producer_epoch=ProducerEpoch(epoch),
         base_sequence=sequence,
-        **words,
+        **fields,
     )
 
 
-def producing(
-    topic: Topic, data: bytes | None, partition: int = 0, *, topic_id: Uuid, **words: Any
+def produce_request(
+    topic: Topic, data: bytes | None, partition: int = 0, *, topic_id: Uuid, **fields: Any
 ) -> ProduceRequest:
-    """A batch for one partition, by name and by id: a version takes the one that it knows."""
-    told = TopicProduceData(
+    """A batch for one partition, by topic name and id; each version encodes one of them."""
+    data_of_topic = TopicProduceData(
         name=topic,
         topic_id=topic_id,
         partition_data=(PartitionProduceData(index=partition, records=data),),
     )
-    request = ProduceRequest(acks=-1, timeout_ms=Millis(10_000), topic_data=(told,))
-    return replace(request, **words)
+    request = ProduceRequest(acks=-1, timeout_ms=Millis(10_000), topic_data=(data_of_topic,))
+    return replace(request, **fields)
 
 
-def fetching(
+def fetch_request(
     topic: Topic,
     offset: int,
     *partitions: int,
     topic_id: Uuid,
-    partition_words: dict[str, Any] | None = None,
-    **words: Any,
+    partition_fields: dict[str, Any] | None = None,
+    **fields: Any,
 ) -> FetchRequest:
-    """What is there from an offset on, without waiting, of the first partition if none is named."""
+    """Fetch from an offset without waiting; partition 0 if none is named."""
     asked = tuple(
         replace(
             FetchPartition(
@@ -65,7 +69,7 @@ def fetching(
                 fetch_offset=Offset(offset),
                 partition_max_bytes=1 << 20,
             ),
-            **(partition_words or {}),
+            **(partition_fields or {}),
         )
         for partition in partitions or (0,)
     )
@@ -74,13 +78,13 @@ def fetching(
         max_wait_ms=Millis(0),
         topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=asked),),
     )
-    return replace(request, **words)
+    return replace(request, **fields)
 
 
-def listing(
-    topic: Topic, timestamp: int, *partitions: int, epoch: int = -1, **words: Any
+def list_offsets_request(
+    topic: Topic, timestamp: int, *partitions: int, epoch: int = -1, **fields: Any
 ) -> ListOffsetsRequest:
-    """Where a moment is, in the first partition if none is named."""
+    """Find the offset of a timestamp; in partition 0 if none is named."""
     asked = tuple(
         ListOffsetsPartition(
             partition_index=Partition(partition),
@@ -94,24 +98,26 @@ def listing(
         topics=(ListOffsetsTopic(name=topic, partitions=asked),),
         timeout_ms=Millis(5000),
     )
-    return replace(request, **words)
+    return replace(request, **fields)
 
 
-def made(talk: Talk, name: str = "t", partitions: int = 1, **configs: str) -> tuple[Topic, Uuid]:
-    """A topic, and its id."""
-    topic = talk.topic(name, partitions, **configs)
-    return topic, talk.find_topic_id(topic)
+def create_topic(
+    session: Session, name: str = "t", partitions: int = 1, **configs: str
+) -> tuple[Topic, Uuid]:
+    """Create a topic; returns its name and id."""
+    topic = session.topic(name, partitions, **configs)
+    return topic, session.find_topic_id(topic)
 
 
-def filled(talk: Talk, *batches: bytes, **configs: str) -> tuple[Topic, Uuid]:
-    """A topic with one partition, and these batches in it."""
-    topic, topic_id = made(talk, "t", 1, **configs)
+def create_filled_topic(session: Session, *batches: bytes, **configs: str) -> tuple[Topic, Uuid]:
+    """Create a topic with one partition that contains these batches."""
+    topic, topic_id = create_topic(session, "t", 1, **configs)
     for data in batches:
-        answer = talk.peek(producing(topic, data, topic_id=topic_id))
+        answer = session.query(produce_request(topic, data, topic_id=topic_id))
         assert answer.responses[0].partition_responses[0].error_code == 0, answer
     return topic, topic_id
 
 
-def changed(data: bytes, **fields: Any) -> bytes:
-    """A batch with another header, whose checksum is right all the same."""
-    return seal(replace(peek(data), **fields), data[HEADER_BYTES:])
+def with_header(data: bytes, **fields: Any) -> bytes:
+    """A batch with changed header fields and a valid checksum."""
+    return assemble(replace(peek(data), **fields), data[HEADER_BYTES:])

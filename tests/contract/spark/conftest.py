@@ -1,4 +1,4 @@
-"""Spark with its own Kafka connector, and a node to use it on."""
+"""Spark with its Kafka connector, and a Kohort broker."""
 
 import importlib.util
 import itertools
@@ -19,8 +19,8 @@ from tests.apache.unavailable import Unavailable, skip
 
 LIST = Path(__file__).with_name("jars.txt")
 
-PATIENCE_S = 300
-"""The first job of a Spark takes seconds, on a busy machine many."""
+DEADLINE_S = 300
+"""The first job of a Spark session takes seconds, on a busy machine much longer."""
 
 _NUMBERS = itertools.count(1)
 
@@ -29,31 +29,31 @@ T = TypeVar("T")
 
 
 class Spark:
-    """Does jobs, one after another, in its own process."""
+    """Runs jobs one after another in its own process."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
 
     def run(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._pool.submit(job, *args, **kwargs).result(PATIENCE_S)
+        return self._pool.submit(job, *args, **kwargs).result(DEADLINE_S)
 
 
 class Node:
-    """A node, and what a test does to it that Spark does not."""
+    """A broker, and what tests do to it without Spark."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
     def options(self, **given: str) -> dict[str, str]:
-        """For the connector: where the node is, and what is given here."""
+        """Options of the connector: the bootstrap servers and these."""
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **given}
 
-    def name_anew(self, word: str) -> str:
+    def unique_name(self, word: str) -> str:
         return f"{word}-{next(_NUMBERS)}"
 
     def create_topic(self, partitions: int = 1, name: str | None = None) -> str:
-        topic = name or self.name_anew("topic")
+        topic = name or self.unique_name("topic")
         self._admin.create_topics([NewTopic(topic, partitions)])[topic].result()
         return topic
 
@@ -61,24 +61,28 @@ class Node:
         self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
 
     def write(self, topic: str, count: int, *, partition: int = 0, time_ms: int = 0) -> None:
-        """So many records; at this time and every thousandth of a second after, if one is given."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        """Produce this many records, one per millisecond from this time on if it is given."""
         failures: list[object] = []
-        for number in range(count):
-            producer.produce(
-                topic,
-                key=f"key {number}",
-                value=f"value {number}",
-                partition=partition,
-                timestamp=time_ms + number if time_ms else 0,
-                on_delivery=lambda error, _: failures.append(error) if error else None,
-            )
-        assert producer.flush(30) == 0, "they were not acknowledged"
+        # Closed at once: a producer that lives on reconnects to a port that is used again later.
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        try:
+            for number in range(count):
+                producer.produce(
+                    topic,
+                    key=f"key {number}",
+                    value=f"value {number}",
+                    partition=partition,
+                    timestamp=time_ms + number if time_ms else 0,
+                    on_delivery=lambda error, _: failures.append(error) if error else None,
+                )
+            assert producer.flush(30) == 0, "records were not acknowledged"
+        finally:
+            producer.close()
         assert not failures, failures
 
     def delete_before(self, topic: str, offset: int) -> None:
-        place = TopicPartition(topic, 0, offset)
-        for deleted in self._admin.delete_records([place]).values():
+        tp = TopicPartition(topic, 0, offset)
+        for deleted in self._admin.delete_records([tp]).values():
             deleted.result()
 
 
@@ -106,6 +110,6 @@ def _find_jars() -> list[Path]:
 
 @pytest.fixture(scope="package")
 def node() -> Iterator[Node]:
-    # Some records here are years old, and a run may be long enough for housekeeping.
+    # Some records are years old; a long run would reach the retention check.
     with kohort.Node(settings={"log.retention.ms": -1}) as node:
         yield Node(node.bootstrap_servers)

@@ -1,7 +1,6 @@
-"""Spark's jobs about Kafka, in a process whose JVM was started with the connector's jars.
+"""Spark jobs with the Kafka connector, in a process whose JVM has the connector's jars.
 
-Beside it, other tests may have a Spark without them. What comes back are plain values, so that
-whoever asks needs no Spark.
+Other tests use a Spark without them. Results are plain values, so that callers need no Spark.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.pipeline.quick import QUICK
+from tests.pipeline.spark_settings import FAST_SETTINGS
 
 SCHEMA = "topic string, partition int, key string, value string, headers array<{header}>"
 HEADER = "struct<key: string, value: binary>"
@@ -21,7 +20,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A record, as Spark wrote or read it."""
+    """A record that Spark wrote or read."""
 
     topic: str
     partition: int | None = None
@@ -33,15 +32,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """One run of a query, from its start until it had read all there was."""
+    """One run of a query until it has read all available records."""
 
     rows_per_batch: tuple[int, ...]
-    """Of the batches that had any."""
+    """The sizes of the batches that are not empty."""
     failure: str | None
 
 
 def start(jars: Sequence[Path]) -> None:
-    """Once per process."""
+    """Start the Spark session of this process."""
     (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(f"{jar}" for jar in jars))
@@ -49,14 +48,14 @@ def start(jars: Sequence[Path]) -> None:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config(map={**QUICK, "spark.sql.shuffle.partitions": "1"})
+        .config(map={**FAST_SETTINGS, "spark.sql.shuffle.partitions": "1"})
         .getOrCreate()
         .sparkContext.setLogLevel("ERROR")
     )
 
 
 def write(options: Mapping[str, str], rows: Sequence[Row]) -> None:
-    """A batch of records, each to the topic and partition that it names."""
+    """Write records, each to the topic and partition that it names."""
     data = [
         (row.topic, row.partition, row.key, row.value, [_header(each) for each in row.headers])
         for row in rows
@@ -66,19 +65,19 @@ def write(options: Mapping[str, str], rows: Sequence[Row]) -> None:
 
 
 def read(options: Mapping[str, str]) -> list[Row]:
-    """What a batch query finds, in the order of topics, partitions and offsets."""
+    """The result of a batch query, ordered by topic, partition and offset."""
     frame = _spark().read.format("kafka").options(**options)
     return _rows(frame.option("includeHeaders", "true").load())
 
 
 def count(options: Mapping[str, str]) -> tuple[int, int]:
-    """How many records a batch query finds, and in how many tasks."""
+    """The number of records and tasks of a batch query."""
     frame = _spark().read.format("kafka").options(**options).load()
     return frame.count(), frame.rdd.getNumPartitions()
 
 
 def stream_to_files(options: Mapping[str, str], folder: Path) -> Streamed:
-    """Everything there is now, appended to the folder; a checkpoint beside it knows what was."""
+    """Append all available records to the directory, with a checkpoint beside it."""
     frame = _spark().readStream.format("kafka").options(**options).load()
     texts = frame.selectExpr(
         "topic", "partition", "offset", "cast(key as string) key", "cast(value as string) value"
@@ -97,7 +96,7 @@ def read_files(folder: Path) -> list[Row]:
 def stream_to_kafka(
     options: Mapping[str, str], target: Mapping[str, str], folder: Path
 ) -> Streamed:
-    """From topics to a topic."""
+    """Copy topics to a topic."""
     frame = _spark().readStream.format("kafka").options(**options).load()
     return _run(frame.select("key", "value"), "kafka", target, folder / "checkpoint")
 
@@ -113,7 +112,7 @@ def _run(frame: DataFrame, sink: str, options: Mapping[str, str], checkpoint: Pa
     failure = None
     try:
         query.awaitTermination()
-    except Exception as error:  # told to whoever asked
+    except Exception as error:  # reported to the caller
         failure = f"{error}"
     rows = (progress["numInputRows"] for progress in query.recentProgress)
     return Streamed(rows_per_batch=tuple(filter(None, rows)), failure=failure)

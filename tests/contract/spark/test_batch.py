@@ -1,4 +1,4 @@
-"""Spark's batch queries: what is written is read, between any two places and moments."""
+"""Spark batch queries on Kohort, by offsets and by timestamps."""
 
 import json
 
@@ -17,7 +17,7 @@ def offsets_of(rows: list[jobs.Row]) -> dict[tuple[str, int | None], list[int]]:
     return found
 
 
-def test_rows_become_records_and_rows_again(spark: Spark, node: Node) -> None:
+def test_written_rows_are_read_again(spark: Spark, node: Node) -> None:
     first, second = node.create_topic(2), node.create_topic()
     rows = [
         jobs.Row(topic=first, partition=0, key="a", value="1", headers=(("h", b"x"), ("h", b"y"))),
@@ -46,8 +46,8 @@ def test_compressed_writes_are_read(spark: Spark, node: Node, codec: str) -> Non
     assert {row.value for row in found} == {row.value for row in rows}
 
 
-def test_a_topic_is_made_by_writing_to_it(spark: Spark, node: Node) -> None:
-    topic = node.name_anew("made")
+def test_a_write_creates_the_topic(spark: Spark, node: Node) -> None:
+    topic = node.unique_name("made")
 
     spark.run(jobs.write, node.options(topic=topic), [jobs.Row(topic=topic, value="v")])
     found = spark.run(jobs.read, node.options(subscribe=topic))
@@ -55,7 +55,7 @@ def test_a_topic_is_made_by_writing_to_it(spark: Spark, node: Node) -> None:
     assert [row.value for row in found] == ["v"]
 
 
-def test_reading_begins_and_ends_at_offsets(spark: Spark, node: Node) -> None:
+def test_a_query_starts_and_ends_at_offsets(spark: Spark, node: Node) -> None:
     topic = node.create_topic(3)
     for partition in range(3):
         node.write(topic, 10, partition=partition)
@@ -69,7 +69,7 @@ def test_reading_begins_and_ends_at_offsets(spark: Spark, node: Node) -> None:
     assert offsets_of(found) == {(topic, 0): [4, 5, 6], (topic, 1): [0, 1, 2], (topic, 2): [9]}
 
 
-def test_reading_begins_and_ends_at_moments(spark: Spark, node: Node) -> None:
+def test_a_query_starts_and_ends_at_timestamps(spark: Spark, node: Node) -> None:
     topic = node.create_topic(2)
     node.write(topic, 10, partition=0, time_ms=START_MS)
     node.write(topic, 10, partition=1, time_ms=START_MS + 5)
@@ -89,8 +89,8 @@ def test_reading_begins_and_ends_at_moments(spark: Spark, node: Node) -> None:
     }
 
 
-def test_topics_are_chosen_by_pattern_or_place(spark: Spark, node: Node) -> None:
-    word = node.name_anew("pattern")
+def test_topics_are_selected_by_pattern_or_partition(spark: Spark, node: Node) -> None:
+    word = node.unique_name("pattern")
     topics = [node.create_topic(2, f"{word}.{ending}") for ending in "ab"]
     for topic in topics:
         node.write(topic, 2, partition=1)
@@ -113,7 +113,7 @@ def test_one_partition_is_read_by_many_tasks(spark: Spark, node: Node) -> None:
     assert tasks >= 4
 
 
-def test_what_was_deleted_is_not_read(spark: Spark, node: Node) -> None:
+def test_deleted_records_are_not_read(spark: Spark, node: Node) -> None:
     topic = node.create_topic()
     node.write(topic, 10)
     node.delete_before(topic, 6)

@@ -1,4 +1,4 @@
-"""Spark's streaming queries: nothing is lost or read twice, whenever they stop and start."""
+"""Spark streaming queries on Kohort lose and repeat nothing across restarts."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,11 @@ from tests.contract.spark import jobs
 from tests.contract.spark.conftest import Node, Spark
 
 
-def places_of(rows: list[jobs.Row]) -> list[tuple[int | None, int]]:
+def positions_of(rows: list[jobs.Row]) -> list[tuple[int | None, int]]:
     return [(row.partition, row.offset) for row in rows]
 
 
-def test_a_second_run_reads_only_what_is_new(spark: Spark, node: Node, tmp_path: Path) -> None:
+def test_a_second_run_reads_only_new_records(spark: Spark, node: Node, tmp_path: Path) -> None:
     topic = node.create_topic(2)
     options = node.options(subscribe=topic, startingOffsets="earliest")
     node.write(topic, 5, partition=0)
@@ -24,11 +24,13 @@ def test_a_second_run_reads_only_what_is_new(spark: Spark, node: Node, tmp_path:
     assert (sum(first.rows_per_batch), sum(second.rows_per_batch)) == (5, 3)
     assert third.rows_per_batch == ()
     found = spark.run(jobs.read_files, tmp_path)
-    assert places_of(found) == [(0, each) for each in range(5)] + [(1, each) for each in range(3)]
+    assert positions_of(found) == [(0, each) for each in range(5)] + [
+        (1, each) for each in range(3)
+    ]
     assert [row.value for row in found[:5]] == [f"value {number}" for number in range(5)]
 
 
-def test_a_stream_may_begin_anywhere(spark: Spark, node: Node, tmp_path: Path) -> None:
+def test_a_stream_can_start_at_any_offset(spark: Spark, node: Node, tmp_path: Path) -> None:
     topic = node.create_topic(2)
     for partition in range(2):
         node.write(topic, 6, partition=partition, time_ms=1_700_000_000_000)
@@ -38,10 +40,10 @@ def test_a_stream_may_begin_anywhere(spark: Spark, node: Node, tmp_path: Path) -
     options = node.options(subscribe=topic, startingOffsets=by_offset)
     spark.run(jobs.stream_to_files, options, tmp_path / "offset")
     options = node.options(subscribe=topic, startingOffsetsByTimestamp=by_moment)
-    spark.run(jobs.stream_to_files, options, tmp_path / "moment")
+    spark.run(jobs.stream_to_files, options, tmp_path / "timestamp")
 
-    assert places_of(spark.run(jobs.read_files, tmp_path / "offset")) == [(0, 4), (0, 5)]
-    assert places_of(spark.run(jobs.read_files, tmp_path / "moment")) == [
+    assert positions_of(spark.run(jobs.read_files, tmp_path / "offset")) == [(0, 4), (0, 5)]
+    assert positions_of(spark.run(jobs.read_files, tmp_path / "timestamp")) == [
         (0, 5),
         (1, 3),
         (1, 4),
@@ -49,7 +51,7 @@ def test_a_stream_may_begin_anywhere(spark: Spark, node: Node, tmp_path: Path) -
     ]
 
 
-def test_a_run_may_take_many_small_batches(spark: Spark, node: Node, tmp_path: Path) -> None:
+def test_a_run_can_consist_of_many_small_batches(spark: Spark, node: Node, tmp_path: Path) -> None:
     topic = node.create_topic()
     node.write(topic, 25)
     options = node.options(subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="10")
@@ -57,11 +59,11 @@ def test_a_run_may_take_many_small_batches(spark: Spark, node: Node, tmp_path: P
     run = spark.run(jobs.stream_to_files, options, tmp_path)
 
     assert run.rows_per_batch == (10, 10, 5)
-    assert places_of(spark.run(jobs.read_files, tmp_path)) == [(0, each) for each in range(25)]
+    assert positions_of(spark.run(jobs.read_files, tmp_path)) == [(0, each) for each in range(25)]
 
 
-def test_new_topics_and_partitions_are_noticed(spark: Spark, node: Node, tmp_path: Path) -> None:
-    word = node.name_anew("pattern")
+def test_new_topics_and_partitions_are_read(spark: Spark, node: Node, tmp_path: Path) -> None:
+    word = node.unique_name("pattern")
     first = node.create_topic(1, f"{word}.a")
     options = node.options(subscribePattern=f"{word}\\..*", startingOffsets="earliest")
     node.write(first, 2)
@@ -82,7 +84,7 @@ def test_new_topics_and_partitions_are_noticed(spark: Spark, node: Node, tmp_pat
     ]
 
 
-def test_a_stream_flows_from_topic_to_topic(spark: Spark, node: Node, tmp_path: Path) -> None:
+def test_a_stream_copies_topics_to_a_topic(spark: Spark, node: Node, tmp_path: Path) -> None:
     source, target = node.create_topic(2), node.create_topic(2)
     for partition in range(2):
         node.write(source, 20, partition=partition)
@@ -98,7 +100,9 @@ def test_a_stream_flows_from_topic_to_topic(spark: Spark, node: Node, tmp_path: 
     )
 
 
-def test_lost_records_are_missed_or_not_as_wanted(spark: Spark, node: Node, tmp_path: Path) -> None:
+def test_deleted_records_fail_the_query_only_if_configured(
+    spark: Spark, node: Node, tmp_path: Path
+) -> None:
     topic = node.create_topic()
     options = node.options(subscribe=topic, startingOffsets="earliest")
     node.write(topic, 3)
@@ -111,6 +115,6 @@ def test_lost_records_are_missed_or_not_as_wanted(spark: Spark, node: Node, tmp_
 
     assert strict.failure is not None
     assert lenient.failure is None
-    assert places_of(spark.run(jobs.read_files, tmp_path)) == [
+    assert positions_of(spark.run(jobs.read_files, tmp_path)) == [
         (0, offset) for offset in (0, 1, 2, 6, 7)
     ]

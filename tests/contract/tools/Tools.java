@@ -1,12 +1,12 @@
-// Kafka's own command-line tools, run one after another or side by side in one process: one
-// question per line on standard input, one answer per line on standard output, both JSON.
+// Runs Kafka's command-line tools, one after another or in parallel, in one process: one JSON
+// request per line on standard input, one JSON response per line on standard output.
 //
 //   {"run": 7, "main": "class name", "arguments": [...], "stdin": "..."}    starts a tool
-//   {"stop": 7}                                                             as Ctrl-C would
+//   {"stop": 7}                                                             like Ctrl-C
 //
-// A tool's answer comes when it has ended: {"run": 7, "code": 0, "out": "...", "err": "..."}; while
-// it runs, each line it prints is told as {"run": 7, "said": "..."}. A tool that exits only ends
-// itself. When the input ends the process ends at once.
+// The response comes when the tool has ended: {"run": 7, "code": 0, "out": "...", "err": "..."}.
+// Until then, each line that it prints is a message {"run": 7, "said": "..."}. System.exit ends only
+// the tool. At the end of the input the process exits.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -35,7 +35,7 @@ public final class Tools {
     /** Threads that a tool starts belong to it as well. */
     private static final InheritableThreadLocal<Run> CURRENT = new InheritableThreadLocal<>();
 
-    /** How a tool's wish to exit reaches us. An error, since tools catch exceptions. */
+    /** Thrown by System.exit. An Error, since tools catch exceptions. */
     private static final class Exiting extends Error {
         private static final long serialVersionUID = 1L;
 
@@ -73,7 +73,7 @@ public final class Tools {
 
     private static void exit(int code, String message) {
         Run run = CURRENT.get();
-        // A tool may take its own exit for a failure, say so and exit again. Nobody listens.
+        // A tool may treat its own exit as a failure and exit again; that is ignored.
         if (run.code == null) {
             if (message != null) {
                 System.err.println(message);
@@ -131,7 +131,7 @@ public final class Tools {
                 absent.printStackTrace();
                 code = 1;
             }
-            // At an exit Java runs them; here nobody else would.
+            // Java runs shutdown hooks at an exit; here the tool must.
             isMute = false;
             stop();
             RUNS.remove(number);
@@ -152,7 +152,7 @@ public final class Tools {
         }
     }
 
-    /** What is printed goes to the tool whose thread prints it; from no tool, it is lost. */
+    /** Output goes to the tool whose thread prints it; other output is dropped. */
     private static final class Said extends OutputStream {
         private final boolean isOut;
 

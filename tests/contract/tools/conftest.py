@@ -1,17 +1,17 @@
-"""Kafka's own tools, and two clusters to use them on: ours, and the one they were written for.
+"""Kafka's command-line tools, and two clusters for them: Kohort and Apache Kafka.
 
-A test here passes on both, so it says what Kafka does and that Kohort does it too.
+Tests pass on both. On Apache Kafka they only verify the expectations, so these are `full`.
 """
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.apache.cluster import Kafka
+from tests.apache.shared import SharedKafka
 from tests.apache.unavailable import Unavailable, skip
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.running import Tools
-from tests.node.serving import Served
+from tests.contract.tools.tool_runner import Tools
+from tests.node.served_node import ServedNode
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -33,18 +33,18 @@ def tools() -> Iterator[Tools]:
 
 @pytest.fixture(scope="package")
 def kohort_cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Served(tmp_path_factory.mktemp("tools"), SETTINGS) as served:
+    with ServedNode(tmp_path_factory.mktemp("tools"), SETTINGS) as served:
         yield Cluster(name="kohort", bootstrap_servers=served.bootstrap_servers, tools=tools)
         assert served.stop() == 0
-        assert "Traceback" not in served.journal
+        assert "Traceback" not in served.log
 
 
 @pytest.fixture(scope="package")
-def kafka_cluster(tools: Tools, apache_kafka: Kafka) -> Cluster:
+def kafka_cluster(tools: Tools, apache_kafka: SharedKafka) -> Cluster:
     return Cluster(name="kafka", bootstrap_servers=apache_kafka.bootstrap_servers, tools=tools)
 
 
-@pytest.fixture(params=["kohort", "kafka"])
+@pytest.fixture(params=["kohort", pytest.param("kafka", marks=pytest.mark.full)])
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     found: Cluster = request.getfixturevalue(f"{request.param}_cluster")
     return found

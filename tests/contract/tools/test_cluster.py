@@ -1,4 +1,4 @@
-"""Tools about the cluster as a whole: what it speaks, who is in it, where its data lies."""
+"""Tools for the cluster: API versions, brokers, log directories."""
 
 import json
 import re
@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.reading import read_tables
-from tests.contract.tools.working import commit, member, write
+from tests.contract.tools.cluster_setup import commit, member, write
+from tests.contract.tools.tool_output import read_tables
 
 _API = re.compile(r"\t(?P<name>\w+)\((?P<key>\d+)\): (?P<first>\d+)(?: to (?P<last>\d+))? \[")
 
 
 def versions(cluster: Cluster) -> dict[str, tuple[int, int]]:
-    """Of each API that the tool can use here, the first version and the last."""
+    """The first and last version of each API that the tool can use here."""
     found = _API.finditer(cluster.run("kafka-broker-api-versions").out)
     return {
         each["name"]: (int(each["first"]), int(each["last"] or each["first"])) for each in found
     }
 
 
-def test_what_is_spoken_here_is_spoken_as_by_kafka(
+def test_served_versions_are_those_of_kafka(
     kohort_cluster: Cluster, kafka_cluster: Cluster
 ) -> None:
     ours, theirs = versions(kohort_cluster), versions(kafka_cluster)
@@ -30,7 +30,7 @@ def test_what_is_spoken_here_is_spoken_as_by_kafka(
     assert {name: theirs[name] for name in ours} == ours
 
 
-def test_the_cluster_has_an_id_and_one_node(cluster: Cluster) -> None:
+def test_the_cluster_has_an_id_and_one_broker(cluster: Cluster) -> None:
     host, _, port = cluster.bootstrap_servers.rpartition(":")
 
     named = cluster.run("kafka-cluster", "cluster-id")
@@ -42,9 +42,9 @@ def test_the_cluster_has_an_id_and_one_node(cluster: Cluster) -> None:
     assert (state, kind) == ("unfenced", "broker")
 
 
-def test_groups_of_all_kinds_are_listed(cluster: Cluster) -> None:
+def test_groups_of_all_types_are_listed(cluster: Cluster) -> None:
     topic = cluster.create_topic()
-    busy, idle = cluster.name_anew("busy"), cluster.name_anew("idle")
+    busy, idle = cluster.unique_name("busy"), cluster.unique_name("idle")
     commit(cluster, idle, {(topic, 0): 0})
 
     with member(cluster, topic, busy):
@@ -66,8 +66,8 @@ def list_groups(cluster: Cluster, *what: str) -> dict[str, tuple[str, str]]:
     return {row["GROUP"]: (row["TYPE"], row["PROTOCOL"]) for row in rows}
 
 
-def test_other_kinds_of_groups_are_not_found(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_other_types_of_groups_are_not_found(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     commit(cluster, group, {(topic, 0): 0})
 
     shared = cluster.run("kafka-share-groups", "--list")
@@ -77,7 +77,7 @@ def test_other_kinds_of_groups_are_not_found(cluster: Cluster) -> None:
     assert group not in streams.out
 
 
-def test_there_are_no_features_to_be_switched(kohort_cluster: Cluster) -> None:
+def test_there_are_no_feature_flags(kohort_cluster: Cluster) -> None:
     at = ("--bootstrap-server", kohort_cluster.bootstrap_servers)
 
     ended = kohort_cluster.tools.run("kafka-features", *at, "describe")
@@ -85,10 +85,10 @@ def test_there_are_no_features_to_be_switched(kohort_cluster: Cluster) -> None:
     assert (ended.code, ended.out.strip()) == (0, "")
 
 
-def test_clients_find_all_they_can_do_without(cluster: Cluster) -> None:
-    """A program of Kafka's own that tries what old brokers lacked."""
-    topic = cluster.name_anew("compatibility")
-    wishes = {
+def test_the_client_compatibility_test_passes(cluster: Cluster) -> None:
+    """A program of Kafka that tests features which old brokers lack."""
+    topic = cluster.unique_name("compatibility")
+    options = {
         "cluster-id-supported": "true",
         "create-topics-supported": "true",
         "describe-acls-supported": "true" if cluster.name == "kafka" else "false",
@@ -98,25 +98,25 @@ def test_clients_find_all_they_can_do_without(cluster: Cluster) -> None:
         "num-cluster-nodes": "1",
         "offsets-for-times-supported": "true",
     }
-    words = [word for name, wish in wishes.items() for word in (f"--{name}", wish)]
+    arguments = [word for name, option in options.items() for word in (f"--{name}", option)]
 
-    ended = cluster.run("ClientCompatibilityTest", "--topic", topic, *words)
+    ended = cluster.run("ClientCompatibilityTest", "--topic", topic, *arguments)
 
     assert ended.out.strip().endswith("SUCCESS.")
 
 
-def test_a_streams_application_can_start_anew(cluster: Cluster) -> None:
-    topic, application = cluster.create_topic(), cluster.name_anew("application")
+def test_a_streams_application_can_be_reset(cluster: Cluster) -> None:
+    topic, application = cluster.create_topic(), cluster.unique_name("application")
     write(cluster, topic, 5)
     commit(cluster, application, {(topic, 0): 4})
-    words = ("--application-id", application, "--input-topics", topic, "--to-earliest")
+    arguments = ("--application-id", application, "--input-topics", topic, "--to-earliest")
 
-    ended = cluster.run("kafka-streams-application-reset", *words)
+    ended = cluster.run("kafka-streams-application-reset", *arguments)
 
     assert f"Topic: {topic} Partition: 0 Offset: 0" in ended.out
 
 
-def test_data_lies_in_directories_of_a_size(cluster: Cluster) -> None:
+def test_log_directories_are_described_with_their_size(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
     write(cluster, topic, 10, partition=1)
 
@@ -145,7 +145,7 @@ def test_data_lies_in_directories_of_a_size(cluster: Cluster) -> None:
         ("kafka-delegation-tokens --describe --command-config FILE", "DESCRIBE_DELEGATION_TOKEN"),
     ],
 )
-def test_a_tool_for_what_is_not_here_is_told_so(
+def test_a_tool_for_an_unsupported_api_reports_that(
     kohort_cluster: Cluster, tmp_path: Path, command: str, api: str
 ) -> None:
     (tmp_path / "settings").touch()

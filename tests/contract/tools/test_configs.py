@@ -1,4 +1,4 @@
-"""kafka-configs: what is set, by whom, and how to change it."""
+"""kafka-configs: describe and alter settings."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ _LINE = re.compile(r"  (?P<name>\S+)=(?P<text>.*) sensitive=(true|false) synonym
 
 
 def describe(cluster: Cluster, *what: str) -> dict[str, tuple[str, str]]:
-    """Each setting's value, and from where it is."""
+    """The value and the source of each setting."""
     ended = cluster.run("kafka-configs", "--describe", *what)
     found = filter(None, map(_LINE.fullmatch, ended.out.splitlines()))
     return {each["name"]: (each["text"], each["from"].partition(":")[0]) for each in found}
@@ -26,7 +26,7 @@ def alter(cluster: Cluster, topic: str, *what: str) -> None:
     assert f"Completed updating config for topic {topic}" in ended.out
 
 
-def test_settings_are_added_and_taken_back(cluster: Cluster) -> None:
+def test_settings_are_added_and_deleted(cluster: Cluster) -> None:
     topic = cluster.create_topic(1, "--config", "retention.ms=1000000")
 
     before = describe(cluster, *of_topic(topic))
@@ -45,12 +45,12 @@ def test_settings_are_added_and_taken_back(cluster: Cluster) -> None:
     assert left == {"cleanup.policy": ("compact,delete", own)}
 
 
-def test_settings_may_come_from_a_file(cluster: Cluster, tmp_path: Path) -> None:
+def test_settings_can_come_from_a_file(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic()
-    wishes = "max.message.bytes=2000000\nmessage.timestamp.type=LogAppendTime\n"
-    (tmp_path / "wishes").write_text(wishes, "utf-8")
+    options = "max.message.bytes=2000000\nmessage.timestamp.type=LogAppendTime\n"
+    (tmp_path / "options").write_text(options, "utf-8")
 
-    alter(cluster, topic, "--add-config-file", f"{tmp_path / 'wishes'}")
+    alter(cluster, topic, "--add-config-file", f"{tmp_path / 'options'}")
 
     found = describe(cluster, *of_topic(topic))
     assert found["max.message.bytes"][0] == "2000000"
@@ -58,31 +58,33 @@ def test_settings_may_come_from_a_file(cluster: Cluster, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "wish", ["retention.ms=never", "segment.bytes=1", "no.such.setting=1", "cleanup.policy=tidy"]
+    "option", ["retention.ms=never", "segment.bytes=1", "no.such.setting=1", "cleanup.policy=tidy"]
 )
-def test_a_setting_that_cannot_be_is_refused(cluster: Cluster, wish: str) -> None:
+def test_an_invalid_setting_is_refused(cluster: Cluster, option: str) -> None:
     topic = cluster.create_topic()
 
-    ended = cluster.try_to("kafka-configs", "--alter", *of_topic(topic), "--add-config", wish)
+    ended = cluster.run_unchecked(
+        "kafka-configs", "--alter", *of_topic(topic), "--add-config", option
+    )
 
     assert ended.code == 1
     assert "InvalidConfigurationException" in ended.err
     assert describe(cluster, *of_topic(topic)) == {}
 
 
-def test_a_topic_that_is_not_there_has_no_settings(cluster: Cluster) -> None:
-    missing = cluster.name_anew("missing")
-    words = (*of_topic(missing), "--add-config", "retention.ms=1")
+def test_an_unknown_topic_has_no_settings(cluster: Cluster) -> None:
+    missing = cluster.unique_name("missing")
+    arguments = (*of_topic(missing), "--add-config", "retention.ms=1")
 
     described = cluster.run("kafka-configs", "--describe", *of_topic(missing))
-    altered = cluster.try_to("kafka-configs", "--alter", *words)
+    altered = cluster.run_unchecked("kafka-configs", "--alter", *arguments)
 
     assert f"The topic '{missing}' doesn't exist" in described.out
     assert altered.code == 1
     assert "UnknownTopicOrPartitionException" in altered.err
 
 
-def test_the_node_tells_what_it_was_started_with(cluster: Cluster) -> None:
+def test_the_broker_settings_are_described(cluster: Cluster) -> None:
     node = ("--entity-type", "brokers", "--entity-name", "1")
 
     dynamic = describe(cluster, *node)
@@ -97,7 +99,7 @@ def test_the_node_tells_what_it_was_started_with(cluster: Cluster) -> None:
 
 
 def test_topic_settings_are_those_of_kafka(kohort_cluster: Cluster, kafka_cluster: Cluster) -> None:
-    """All of them, by name and by value; where a value is from may differ in depth."""
+    """Names and values of all settings; the lists of synonyms may differ."""
     ours, theirs = (
         describe(cluster, *of_topic(cluster.create_topic()), "--all")
         for cluster in (kohort_cluster, kafka_cluster)

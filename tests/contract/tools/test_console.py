@@ -1,10 +1,10 @@
-"""kafka-console-producer and kafka-console-consumer: lines become records and lines again."""
+"""kafka-console-producer and kafka-console-consumer."""
 
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.working import committed, write
-from tests.waiting import wait_until
+from tests.contract.tools.cluster_setup import committed, write
+from tests.wait import wait_until
 
 
 def produce(cluster: Cluster, topic: str, lines: list[str], *arguments: str) -> None:
@@ -14,7 +14,7 @@ def produce(cluster: Cluster, topic: str, lines: list[str], *arguments: str) -> 
 
 
 def consume(cluster: Cluster, *arguments: str, show: str = "") -> list[str]:
-    """What it printed; `show` names what of a record is printed beside its value."""
+    """The lines it printed; `show` names what it prints in addition to the value."""
     printed = [
         word for name in show.split() for word in ("--formatter-property", f"print.{name}=true")
     ]
@@ -23,7 +23,7 @@ def consume(cluster: Cluster, *arguments: str, show: str = "") -> list[str]:
     return ended.lines
 
 
-def test_lines_arrive_in_their_order(cluster: Cluster) -> None:
+def test_lines_arrive_in_order(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     lines = [f"line {number}" for number in range(20)]
 
@@ -33,7 +33,7 @@ def test_lines_arrive_in_their_order(cluster: Cluster) -> None:
     assert seen == lines
 
 
-def test_keys_headers_and_nothing_at_all_arrive(cluster: Cluster) -> None:
+def test_keys_headers_and_nulls_arrive(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     parsing = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
     nothing = ("--reader-property", "null.marker=NULL")
@@ -54,7 +54,7 @@ def test_keys_headers_and_nothing_at_all_arrive(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_is_undone_again(cluster: Cluster, codec: str) -> None:
+def test_every_compression_codec_works(cluster: Cluster, codec: str) -> None:
     topic = cluster.create_topic()
     lines = [f"{codec} " * 40 + f"{number}" for number in range(50)]
 
@@ -65,32 +65,32 @@ def test_every_compression_is_undone_again(cluster: Cluster, codec: str) -> None
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_every_kind_of_acknowledgement_is_given(cluster: Cluster, acks: str) -> None:
+def test_every_acks_setting_works(cluster: Cluster, acks: str) -> None:
     topic = cluster.create_topic()
-    wishes = (f"acks={acks}", "enable.idempotence=false", "linger.ms=0")
-    words = [word for wish in wishes for word in ("--command-property", wish)]
+    options = (f"acks={acks}", "enable.idempotence=false", "linger.ms=0")
+    arguments = [word for option in options for word in ("--command-property", option)]
 
-    produce(cluster, topic, ["one", "two"], *words, "--sync")
+    produce(cluster, topic, ["one", "two"], *arguments, "--sync")
     seen = consume(cluster, "--topic", topic, "--from-beginning", "--max-messages", "2")
 
     assert seen == ["one", "two"]
 
 
-def test_a_group_goes_on_where_it_ended(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_group_continues_from_its_committed_offset(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 6)
-    words = ("--topic", topic, "--group", group, "--from-beginning")
+    arguments = ("--topic", topic, "--group", group, "--from-beginning")
 
-    first = consume(cluster, *words, "--max-messages", "4")
+    first = consume(cluster, *arguments, "--max-messages", "4")
     kept = committed(cluster, group)
-    second = consume(cluster, *words, "--max-messages", "2")
+    second = consume(cluster, *arguments, "--max-messages", "2")
 
     assert first == [f"value {number}" for number in range(4)]
     assert kept == {(topic, 0): 4}
     assert second == ["value 4", "value 5"]
 
 
-def test_reading_begins_at_an_offset_of_a_partition(cluster: Cluster) -> None:
+def test_consuming_starts_at_an_offset_of_a_partition(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
     write(cluster, topic, 5, partition=1)
     place = ("--topic", topic, "--partition", "1")
@@ -102,16 +102,16 @@ def test_reading_begins_at_an_offset_of_a_partition(cluster: Cluster) -> None:
     assert from_first == ["value 0"]
 
 
-def test_reading_at_the_end_waits_for_what_comes(cluster: Cluster) -> None:
+def test_consuming_from_the_end_waits_for_new_records(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     write(cluster, topic, 3)
-    words = ("--topic", topic, "--partition", "0", "--offset", "latest")
-    running = cluster.start("kafka-console-consumer", *words)
+    arguments = ("--topic", topic, "--partition", "0", "--offset", "latest")
+    running = cluster.start("kafka-console-consumer", *arguments)
 
     def arrives() -> bool:
-        # It may not have looked for the end yet: what comes before that, it never sees.
+        # The consumer may not have found the end yet; it never sees records before that.
         write(cluster, topic, 1)
-        return bool(running.said)
+        return bool(running.output_lines)
 
     wait_until(arrives, 20, "something came")
     ended = running.stop()
@@ -119,24 +119,33 @@ def test_reading_at_the_end_waits_for_what_comes(cluster: Cluster) -> None:
     assert set(ended.lines) == {"value 0"}
 
 
-def test_topics_are_read_by_a_pattern(cluster: Cluster) -> None:
-    word = cluster.name_anew("pattern")
+def test_topics_are_consumed_by_a_pattern(cluster: Cluster) -> None:
+    word = cluster.unique_name("pattern")
     for ending in ("a", "b"):
         cluster.run("kafka-topics", "--create", "--topic", f"{word}.{ending}")
         produce(cluster, f"{word}.{ending}", [ending])
 
-    words = ("--include", f"{word}\\..*", "--from-beginning", "--max-messages", "2")
-    seen = consume(cluster, *words)
+    arguments = ("--include", f"{word}\\..*", "--from-beginning", "--max-messages", "2")
+    seen = consume(cluster, *arguments)
 
     assert sorted(seen) == ["a", "b"]
 
 
-def test_reading_what_is_committed_ends_when_nothing_comes(cluster: Cluster) -> None:
+def test_read_committed_ends_when_no_records_arrive(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     write(cluster, topic, 3)
-    words = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--timeout-ms", "2000")
+    arguments = (
+        "--topic",
+        topic,
+        "--partition",
+        "0",
+        "--offset",
+        "earliest",
+        "--timeout-ms",
+        "2000",
+    )
 
-    ended = cluster.run("kafka-console-consumer", *words, "--isolation-level", "read_committed")
+    ended = cluster.run("kafka-console-consumer", *arguments, "--isolation-level", "read_committed")
 
     assert ended.lines == ["value 0", "value 1", "value 2"]
     assert "Processed a total of 3 messages" in ended.err

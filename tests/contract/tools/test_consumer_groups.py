@@ -1,9 +1,16 @@
-"""kafka-consumer-groups: what groups there are, what they read, and how to be rid of them."""
+"""kafka-consumer-groups: list, describe and delete groups."""
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.reading import read_tables
-from tests.contract.tools.working import commit, committed, describe, list_groups, member, write
-from tests.waiting import wait_until
+from tests.contract.tools.cluster_setup import (
+    commit,
+    committed,
+    describe,
+    list_groups,
+    member,
+    write,
+)
+from tests.contract.tools.tool_output import read_tables
+from tests.wait import wait_until
 
 
 def states_of(cluster: Cluster, *what: str) -> dict[str, tuple[str, str]]:
@@ -13,7 +20,7 @@ def states_of(cluster: Cluster, *what: str) -> dict[str, tuple[str, str]]:
 
 def test_groups_are_listed_by_state_and_type(cluster: Cluster) -> None:
     topic = cluster.create_topic()
-    busy, idle = cluster.name_anew("busy"), cluster.name_anew("idle")
+    busy, idle = cluster.unique_name("busy"), cluster.unique_name("idle")
     commit(cluster, idle, {(topic, 0): 0})
 
     with member(cluster, topic, busy):
@@ -33,12 +40,12 @@ def test_groups_are_listed_by_state_and_type(cluster: Cluster) -> None:
 
 
 def test_offsets_are_described_with_lag_and_owner(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+    topic, group = cluster.create_topic(2), cluster.unique_name("group")
     write(cluster, topic, 5, partition=0)
     write(cluster, topic, 3, partition=1)
 
     with member(cluster, topic, group, client_id="reader", auto_commit_interval_ms="50") as reader:
-        wait_until(lambda: len(reader.said) == 8, 20, "all is read")
+        wait_until(lambda: len(reader.output_lines) == 8, 20, "all is read")
         wait_until(
             lambda: committed(cluster, group) == {(topic, 0): 5, (topic, 1): 3}, 20, "committed"
         )
@@ -57,7 +64,7 @@ def test_offsets_are_described_with_lag_and_owner(cluster: Cluster) -> None:
 
 
 def test_offsets_without_a_member_have_no_owner(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 4)
     commit(cluster, group, {(topic, 0): 1})
 
@@ -68,7 +75,7 @@ def test_offsets_without_a_member_have_no_owner(cluster: Cluster) -> None:
 
 
 def test_members_are_described_with_what_they_own(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(3), cluster.name_anew("group")
+    topic, group = cluster.create_topic(3), cluster.unique_name("group")
 
     with (
         member(cluster, topic, group, client_id="first"),
@@ -91,8 +98,8 @@ def test_members_are_described_with_what_they_own(cluster: Cluster) -> None:
     assert {row["TARGET-ASSIGNMENT"] for row in rows} == {"-"}
 
 
-def test_a_state_names_coordinator_and_assignor(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_the_state_shows_coordinator_and_assignor(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     strategy = "org.apache.kafka.clients.consumer.RoundRobinAssignor"
 
     with member(cluster, topic, group, partition_assignment_strategy=strategy):
@@ -109,7 +116,7 @@ def test_a_state_names_coordinator_and_assignor(cluster: Cluster) -> None:
 
 def test_all_groups_are_described_at_once(cluster: Cluster) -> None:
     topic = cluster.create_topic()
-    groups = {cluster.name_anew("group") for _ in range(3)}
+    groups = {cluster.unique_name("group") for _ in range(3)}
     for group in groups:
         commit(cluster, group, {(topic, 0): 0})
 
@@ -119,15 +126,15 @@ def test_all_groups_are_described_at_once(cluster: Cluster) -> None:
     assert {row["GROUP"] for row in rows} == groups
 
 
-def test_a_group_that_is_not_there_is_said_to_be_missing(cluster: Cluster) -> None:
-    ended = cluster.run("kafka-consumer-groups", "--describe", "--group", "nobody")
+def test_an_unknown_group_is_reported(cluster: Cluster) -> None:
+    ended = cluster.run("kafka-consumer-groups", "--describe", "--group", "unknown")
 
     assert "GroupIdNotFoundException" in ended.out
-    assert "Group nobody not found" in ended.out
+    assert "Group unknown not found" in ended.out
 
 
-def test_a_group_with_members_is_not_deleted(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_group_with_members_cannot_be_deleted(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
 
     with member(cluster, topic, group):
         refused = cluster.run("kafka-consumer-groups", "--delete", "--group", group)
@@ -138,21 +145,21 @@ def test_a_group_with_members_is_not_deleted(cluster: Cluster) -> None:
     assert group not in list_groups(cluster)
 
 
-def test_deleting_what_is_not_there_tells_which(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_deleting_unknown_groups_reports_each(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     commit(cluster, group, {(topic, 0): 0})
 
-    words = ("--group", group, "--group", "nobody")
-    ended = cluster.run("kafka-consumer-groups", "--delete", *words)
+    arguments = ("--group", group, "--group", "unknown")
+    ended = cluster.run("kafka-consumer-groups", "--delete", *arguments)
 
-    assert "* Group 'nobody' could not be deleted" in ended.out
+    assert "* Group 'unknown' could not be deleted" in ended.out
     assert "GroupIdNotFoundException" in ended.out
     assert f"These consumer groups were deleted successfully: '{group}'" in ended.out
 
 
-def test_offsets_of_a_topic_that_is_read_stay(cluster: Cluster) -> None:
+def test_offsets_of_a_subscribed_topic_cannot_be_deleted(cluster: Cluster) -> None:
     read, left = cluster.create_topic(), cluster.create_topic(2)
-    group = cluster.name_anew("group")
+    group = cluster.unique_name("group")
     commit(cluster, group, {(read, 0): 0, (left, 0): 0, (left, 1): 0})
 
     with member(cluster, read, group):
@@ -164,17 +171,17 @@ def test_offsets_of_a_topic_that_is_read_stay(cluster: Cluster) -> None:
     assert committed(cluster, group).keys() == {(read, 0), (left, 0)}
 
 
-def test_offsets_of_nobody_cannot_be_deleted(cluster: Cluster) -> None:
+def test_offsets_of_an_unknown_group_cannot_be_deleted(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
-    words = ("--delete-offsets", "--group", "nobody", "--topic", topic)
-    ended = cluster.run("kafka-consumer-groups", *words)
+    arguments = ("--delete-offsets", "--group", "unknown", "--topic", topic)
+    ended = cluster.run("kafka-consumer-groups", *arguments)
 
     (row,) = read_tables(ended.out)
     assert "GroupIdNotFoundException" in row["STATUS"]
 
 
 def delete_offsets(cluster: Cluster, group: str, topic: str) -> dict[tuple[str, str], str]:
-    words = ("--delete-offsets", "--group", group, "--topic", topic)
-    rows = read_tables(cluster.run("kafka-consumer-groups", *words).out)
+    arguments = ("--delete-offsets", "--group", group, "--topic", topic)
+    rows = read_tables(cluster.run("kafka-consumer-groups", *arguments).out)
     return {(row["TOPIC"], row["PARTITION"]): row["STATUS"] for row in rows}

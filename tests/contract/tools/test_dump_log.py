@@ -1,4 +1,4 @@
-"""kafka-dump-log on a data directory of ours: every file in it is what Kafka says it should be."""
+"""kafka-dump-log reads every file in a Kohort data directory."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.contract.tools.cluster import Cluster
+from tests.contract.tools.cluster_setup import commit
 from tests.contract.tools.conftest import SETTINGS
-from tests.contract.tools.running import Tools
-from tests.contract.tools.working import commit
-from tests.node.serving import Served
+from tests.contract.tools.tool_runner import Tools
+from tests.node.served_node import ServedNode
 
 RECORDS = 30_000
-"""Of a hundred bytes each: four segments of a megabyte, the least there can be."""
+"""Of 100 bytes each: four segments of 1 MB, the smallest segment size."""
 
 GROUP = "readers"
 
@@ -28,14 +28,14 @@ _BATCH = re.compile(
 
 @pytest.fixture(scope="module")
 def data(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that a node has written and left: records in `numbers`, and a group's story."""
+    """The data directory of a stopped broker, with records in `numbers` and a group."""
     settings = {**SETTINGS, "offsets.topic.num.partitions": 1}
-    with Served(tmp_path_factory.mktemp("dumped"), settings) as served:
+    with ServedNode(tmp_path_factory.mktemp("dumped"), settings) as served:
         cluster = Cluster(name="kohort", bootstrap_servers=served.bootstrap_servers, tools=tools)
         config = ("--config", "segment.bytes=1048576")
         cluster.run("kafka-topics", "--create", "--topic", "numbers", *config)
-        words = ("--num-records", f"{RECORDS}", "--record-size", "100", "--throughput", "-1")
-        cluster.run("kafka-producer-perf-test", "--topic", "numbers", *words)
+        arguments = ("--num-records", f"{RECORDS}", "--record-size", "100", "--throughput", "-1")
+        cluster.run("kafka-producer-perf-test", "--topic", "numbers", *arguments)
         reading = ("--topic", "numbers", "--from-beginning", "--max-messages", "10")
         cluster.run("kafka-console-consumer", *reading, "--group", GROUP)
         commit(cluster, "gone", {("numbers", 0): 5})
@@ -48,13 +48,13 @@ def files(directory: Path, *endings: str) -> list[Path]:
     return sorted(path for path in directory.iterdir() if path.suffix in endings)
 
 
-def dump(tools: Tools, paths: Sequence[Path], *wishes: str) -> str:
-    ended = tools.run("kafka-dump-log", "--files", ",".join(map(str, paths)), *wishes)
+def dump(tools: Tools, paths: Sequence[Path], *options: str) -> str:
+    ended = tools.run("kafka-dump-log", "--files", ",".join(map(str, paths)), *options)
     assert (ended.code, ended.err) == (0, ""), ended
     return ended.out
 
 
-def test_batches_follow_on_each_other_and_are_valid(tools: Tools, data: Path) -> None:
+def test_batches_are_contiguous_and_valid(tools: Tools, data: Path) -> None:
     logs = files(data / "numbers-0", ".log")
 
     batches = list(_BATCH.finditer(dump(tools, logs)))
@@ -66,40 +66,40 @@ def test_batches_follow_on_each_other_and_are_valid(tools: Tools, data: Path) ->
     assert ends[-1] == sum(int(batch["count"]) for batch in batches) == RECORDS
 
 
-def test_records_follow_on_each_other(tools: Tools, data: Path) -> None:
+def test_records_are_contiguous(tools: Tools, data: Path) -> None:
     first, second, *_ = files(data / "numbers-0", ".log")
 
-    # Where offsets do not follow on each other, it complains.
-    said = dump(tools, [first], "--deep-iteration")
+    # The tool reports offsets that are not contiguous.
+    output = dump(tools, [first], "--deep-iteration")
 
-    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", said, re.MULTILINE)]
+    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", output, re.MULTILINE)]
     assert offsets == list(range(int(second.stem)))
 
 
-def test_every_index_passes_the_check_of_a_start(tools: Tools, data: Path) -> None:
+def test_every_index_passes_the_sanity_check(tools: Tools, data: Path) -> None:
     indexes = files(data / "numbers-0", ".index", ".timeindex")
     indexes += files(data / "__consumer_offsets-0", ".index", ".timeindex")
 
-    said = dump(tools, indexes, "--index-sanity-check")
+    output = dump(tools, indexes, "--index-sanity-check")
 
     assert len(indexes) > 4
     for path in indexes:
         verdict = "passed sanity check." if path.stat().st_size else "is empty."
-        assert f"{path} {verdict}" in said
+        assert f"{path} {verdict}" in output
 
 
-def test_every_index_entry_points_at_its_batch(tools: Tools, data: Path) -> None:
+def test_every_index_entry_points_to_its_batch(tools: Tools, data: Path) -> None:
     indexes = files(data / "numbers-0", ".index", ".timeindex")
 
-    said = dump(tools, indexes, "--verify-index-only")
+    output = dump(tools, indexes, "--verify-index-only")
 
-    # It names what it looks at, and then whatever is wrong.
-    assert [line for line in said.splitlines() if line.strip()] == [
+    # The tool prints the file name, and then the errors.
+    assert [line for line in output.splitlines() if line.strip()] == [
         f"Dumping {path}" for path in indexes
     ]
 
 
-def test_index_entries_are_those_of_the_log(tools: Tools, data: Path) -> None:
+def test_index_entries_match_the_log(tools: Tools, data: Path) -> None:
     log, *_ = files(data / "numbers-0", ".log")
     index, *_ = files(data / "numbers-0", ".index")
 
@@ -113,7 +113,7 @@ def test_index_entries_are_those_of_the_log(tools: Tools, data: Path) -> None:
     assert {(int(offset), int(position)) for offset, position in entries} <= batches
 
 
-def test_a_snapshot_knows_the_last_of_its_producer(tools: Tools, data: Path) -> None:
+def test_a_producer_snapshot_has_the_last_sequence(tools: Tools, data: Path) -> None:
     *_, newest = files(data / "numbers-0", ".snapshot")
 
     *_, last = [line for line in dump(tools, [newest]).splitlines() if line.strip()]
@@ -141,11 +141,11 @@ def test_group_records_can_be_read(tools: Tools, data: Path) -> None:
 
 
 def pairs(text: str) -> Iterator[tuple[str, Any]]:
-    """Keys as words, and values as they were decoded; None for what was deleted."""
+    """Keys as text and decoded values; None for tombstones."""
     line = re.compile(r"^\| .* key: (\{.*?\}\}) payload: (.*)$", re.MULTILINE)
     for key_text, value_text in line.findall(text):
         key = json.loads(key_text)
         name = key["data"]
-        words = (key["type"], name["group"], name.get("topic"), name.get("partition"))
+        arguments = (key["type"], name["group"], name.get("topic"), name.get("partition"))
         content = None if value_text == "<DELETE>" else json.loads(value_text)["data"]
-        yield " ".join(map(str, words)), content
+        yield " ".join(map(str, arguments)), content

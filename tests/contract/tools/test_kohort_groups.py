@@ -1,6 +1,6 @@
-"""`kohort groups` beside kafka-consumer-groups on the same cluster: both must say the same.
+"""`kohort groups` and kafka-consumer-groups print the same on the same cluster.
 
-Ours may show more columns, and says in the same words what they share.
+`kohort groups` may print additional columns.
 """
 
 import csv
@@ -14,34 +14,34 @@ from typer.testing import CliRunner
 
 from kohort.cli.app import app
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.reading import Row, read_tables
-from tests.contract.tools.working import commit, committed, delete_records, member, write
-from tests.waiting import wait_until
+from tests.contract.tools.cluster_setup import commit, committed, delete_records, member, write
+from tests.contract.tools.tool_output import Row, read_tables
+from tests.wait import wait_until
 
 NOTHING = "-"
 
 
-def run(cluster: Cluster, *words: str, code: int = 0) -> str:
-    """What our command wrote to stdout; it must end with this code."""
+def run(cluster: Cluster, *arguments: str, code: int = 0) -> str:
+    """The stdout of `kohort groups`; it must exit with this code."""
     environment = {"KOHORT_BOOTSTRAP": cluster.bootstrap_servers}
-    ended = CliRunner().invoke(app, ["groups", *words], env=environment)
+    ended = CliRunner().invoke(app, ["groups", *arguments], env=environment)
     assert ended.exit_code == code, ended.output
     return ended.stdout
 
 
-def theirs(cluster: Cluster, *words: str) -> list[Row]:
-    return read_tables(cluster.run("kafka-consumer-groups", *words).out)
+def theirs(cluster: Cluster, *arguments: str) -> list[Row]:
+    return read_tables(cluster.run("kafka-consumer-groups", *arguments).out)
 
 
 def assert_same(ours: list[Row], others: list[Row]) -> None:
-    """Row by row, in all columns that the others have."""
+    """Compare row by row, in all columns of Kafka's tool."""
     assert others
     columns = tuple(others[0])
     assert _plain(ours, columns) == _plain(others, columns)
 
 
 def _plain(rows: list[Row], columns: Iterable[str]) -> list[tuple[str, ...]]:
-    # What is not there is an empty cell in one table and a dash in another.
+    # A missing value is an empty cell in one table and a dash in another.
     return sorted(
         tuple(" ".join(row[column].split()) or NOTHING for column in columns) for row in rows
     )
@@ -49,9 +49,9 @@ def _plain(rows: list[Row], columns: Iterable[str]) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def scene(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    """A topic, a group of two that reads it, and a group without members that once did."""
+    """A topic, a group with two members, and a group without members."""
     topic = cluster.create_topic(3)
-    busy, idle = cluster.name_anew("busy"), cluster.name_anew("idle")
+    busy, idle = cluster.unique_name("busy"), cluster.unique_name("idle")
     for partition, count in enumerate((5, 3, 2)):
         write(cluster, topic, count, partition=partition)
     commit(cluster, idle, {(topic, 0): 1, (topic, 2): 2})
@@ -69,7 +69,7 @@ def scene(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
         yield topic, busy, idle
 
 
-def test_they_list_the_same_groups(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+def test_both_list_the_same_groups(cluster: Cluster, scene: tuple[str, str, str]) -> None:
     _, busy, idle = scene
 
     ours = read_tables(run(cluster, "list"))
@@ -82,7 +82,7 @@ def test_they_list_the_same_groups(cluster: Cluster, scene: tuple[str, str, str]
     assert_same(our_stable, their_stable)
 
 
-def test_they_describe_groups_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+def test_both_describe_a_group_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
     for group in scene[1:]:
         one = ("--describe", "--group", group)
 
@@ -94,7 +94,7 @@ def test_they_describe_groups_alike(cluster: Cluster, scene: tuple[str, str, str
         assert_same(our_states, theirs(cluster, *one, "--state", "--verbose"))
 
 
-def test_they_know_the_same_members(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+def test_both_list_the_same_members(cluster: Cluster, scene: tuple[str, str, str]) -> None:
     _, busy, _ = scene
 
     ours = read_tables(run(cluster, "members", busy, "--verbose"))
@@ -104,7 +104,7 @@ def test_they_know_the_same_members(cluster: Cluster, scene: tuple[str, str, str
     assert_same(ours, others)
 
 
-def test_they_describe_all_groups_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+def test_both_describe_all_groups_alike(cluster: Cluster, scene: tuple[str, str, str]) -> None:
     topic, _, _ = scene
 
     ours = read_tables(run(cluster, "offsets", "--all-groups"))
@@ -118,7 +118,7 @@ def _about(rows: list[Row], topic: str) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "option",
     [
         "--to-earliest",
         "--to-latest",
@@ -132,16 +132,16 @@ def _about(rows: list[Row], topic: str) -> list[Row]:
         "--by-duration PT0S",
     ],
 )
-def test_they_plan_the_same_reset(cluster: Cluster, tmp_path: Path, wish: str) -> None:
-    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+def test_both_plan_the_same_reset(cluster: Cluster, tmp_path: Path, option: str) -> None:
+    topic, group = cluster.create_topic(2), cluster.unique_name("group")
     write(cluster, topic, 10)
     delete_records(cluster, tmp_path, {(topic, 0): 2})
     commit(cluster, group, {(topic, 0): 5, (topic, 1): 0})
-    words = ("--all-topics", *wish.split())
+    arguments = ("--all-topics", *option.split())
 
-    ours = run(cluster, "reset", group, *words)
-    our_export = run(cluster, "reset", group, *words, "--export")
-    others = ("--reset-offsets", "--group", group, *words, "--dry-run")
+    ours = run(cluster, "reset", group, *arguments)
+    our_export = run(cluster, "reset", group, *arguments, "--export")
+    others = ("--reset-offsets", "--group", group, *arguments, "--dry-run")
     their_export = cluster.run("kafka-consumer-groups", *others, "--export").out
 
     assert_same(read_tables(ours), theirs(cluster, *others))
@@ -152,20 +152,20 @@ def test_they_plan_the_same_reset(cluster: Cluster, tmp_path: Path, wish: str) -
     )
 
 
-def test_what_one_exports_the_other_restores(cluster: Cluster, tmp_path: Path) -> None:
-    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+def test_an_export_of_one_is_imported_by_the_other(cluster: Cluster, tmp_path: Path) -> None:
+    topic, group = cluster.create_topic(2), cluster.unique_name("group")
     write(cluster, topic, 6)
     write(cluster, topic, 6, partition=1)
     commit(cluster, group, {(topic, 0): 2, (topic, 1): 4})
     file = tmp_path / "plan.csv"
-    words = ("--all-topics", "--to-current", "--export")
+    arguments = ("--all-topics", "--to-current", "--export")
 
-    file.write_text(run(cluster, "reset", group, *words), "utf-8")
+    file.write_text(run(cluster, "reset", group, *arguments), "utf-8")
     run(cluster, "reset", group, "--all-topics", "--to-latest", "--execute")
     moved = committed(cluster, group)
     theirs(cluster, "--reset-offsets", "--group", group, "--from-file", f"{file}", "--execute")
     restored = committed(cluster, group)
-    exported = cluster.run("kafka-consumer-groups", "--reset-offsets", "--group", group, *words)
+    exported = cluster.run("kafka-consumer-groups", "--reset-offsets", "--group", group, *arguments)
     file.write_text(exported.out.strip() + "\n", "utf-8")
     run(cluster, "reset", group, "--all-topics", "--to-earliest", "--execute")
     run(cluster, "reset", group, "--from-file", f"{file}", "--execute")
@@ -174,9 +174,9 @@ def test_what_one_exports_the_other_restores(cluster: Cluster, tmp_path: Path) -
     assert restored == committed(cluster, group) == {(topic, 0): 2, (topic, 1): 4}
 
 
-def test_they_forget_the_same_offsets(cluster: Cluster) -> None:
+def test_both_delete_the_same_offsets(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
-    first, second = cluster.name_anew("group"), cluster.name_anew("group")
+    first, second = cluster.unique_name("group"), cluster.unique_name("group")
     for group in (first, second):
         commit(cluster, group, {(topic, 0): 0, (topic, 1): 0})
 
@@ -188,7 +188,9 @@ def test_they_forget_the_same_offsets(cluster: Cluster) -> None:
     assert committed(cluster, first) == committed(cluster, second) == {(topic, 0): 0}
 
 
-def test_they_refuse_what_members_need(cluster: Cluster, scene: tuple[str, str, str]) -> None:
+def test_both_refuse_changes_to_a_group_with_members(
+    cluster: Cluster, scene: tuple[str, str, str]
+) -> None:
     topic, busy, _ = scene
 
     run(cluster, "delete", busy, code=1)
@@ -200,8 +202,8 @@ def test_they_refuse_what_members_need(cluster: Cluster, scene: tuple[str, str, 
 
 
 @contextmanager
-def newer_member(bootstrap_servers: str, group: str, topic: str) -> Iterator[None]:
-    """A member of a group of the newer protocol, once it has its partitions."""
+def consumer_protocol_member(bootstrap_servers: str, group: str, topic: str) -> Iterator[None]:
+    """A member with the consumer protocol (KIP-848), after its assignment."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -218,15 +220,15 @@ def newer_member(bootstrap_servers: str, group: str, topic: str) -> Iterator[Non
         consumer.close()
 
 
-def test_groups_of_the_newer_type_are_described_alike(kafka_cluster: Cluster) -> None:
-    topic, group = kafka_cluster.create_topic(2), kafka_cluster.name_anew("newer")
+def test_both_describe_groups_of_the_consumer_protocol_alike(kafka_cluster: Cluster) -> None:
+    topic, group = kafka_cluster.create_topic(2), kafka_cluster.unique_name("newer")
     one = ("--describe", "--group", group)
 
     def is_stable() -> bool:
         (row,) = theirs(kafka_cluster, *one, "--state")
         return row["STATE"] == "Stable"
 
-    with newer_member(kafka_cluster.bootstrap_servers, group, topic):
+    with consumer_protocol_member(kafka_cluster.bootstrap_servers, group, topic):
         wait_until(is_stable, 30, "the group to be stable")
         listed = read_tables(run(kafka_cluster, "list", "--type", "consumer"))
         our_states = run(kafka_cluster, "describe", group, "--verbose").partition("\n\n")[0]

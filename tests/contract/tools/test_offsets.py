@@ -1,11 +1,11 @@
-"""kafka-get-offsets and kafka-delete-records: where logs begin and end, and how to move that."""
+"""kafka-get-offsets and kafka-delete-records."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.working import commit, delete_records, write
+from tests.contract.tools.cluster_setup import commit, delete_records, write
 
 
 def offsets(cluster: Cluster, *what: str) -> dict[str, int]:
@@ -15,7 +15,7 @@ def offsets(cluster: Cluster, *what: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("moment", "expected"),
+    ("timestamp", "expected"),
     [
         ("-1", [5, 2]),
         ("latest", [5, 2]),
@@ -29,30 +29,30 @@ def offsets(cluster: Cluster, *what: str) -> dict[str, int]:
         ("1000", [1, 0]),
     ],
 )
-def test_offsets_are_found_by_moments(
-    cluster: Cluster, tmp_path: Path, moment: str, expected: list[int]
+def test_offsets_are_found_by_timestamp(
+    cluster: Cluster, tmp_path: Path, timestamp: str, expected: list[int]
 ) -> None:
     topic = cluster.create_topic(2, "--config", "retention.ms=-1")
     write(cluster, topic, 5, partition=0, times_ms=[1000, 3000, 9000, 4000, 5000])
     write(cluster, topic, 2, partition=1, times_ms=[1000, 3000])
     delete_records(cluster, tmp_path, {(topic, 0): 1})
 
-    found = offsets(cluster, "--topic", topic, "--time", moment)
+    found = offsets(cluster, "--topic", topic, "--time", timestamp)
 
     assert found == {f"{topic}:0": expected[0], f"{topic}:1": expected[1]}
 
 
-def test_a_moment_after_the_last_record_has_no_offset(cluster: Cluster) -> None:
+def test_a_timestamp_after_the_last_record_has_no_offset(cluster: Cluster) -> None:
     topic = cluster.create_topic(1, "--config", "retention.ms=-1")
     write(cluster, topic, 1, times_ms=[1000])
 
     assert offsets(cluster, "--topic", topic, "--time", "2000") == {}
 
 
-def test_partitions_are_chosen_by_topic_and_number(cluster: Cluster) -> None:
+def test_partitions_are_selected_by_topic_and_number(cluster: Cluster) -> None:
     topic, other = cluster.create_topic(4), cluster.create_topic()
-    # Kafka makes the internal topic when the first group needs it.
-    commit(cluster, cluster.name_anew("group"), {(other, 0): 0})
+    # Kafka creates the offsets topic for the first group.
+    commit(cluster, cluster.unique_name("group"), {(other, 0): 0})
 
     some = offsets(cluster, "--topic-partitions", f"{topic}:1-3,{other}:0")
     listed = offsets(cluster, "--topic", topic, "--partitions", "0,3")
@@ -70,11 +70,20 @@ def test_records_before_an_offset_are_deleted(cluster: Cluster, tmp_path: Path) 
     write(cluster, topic, 6, partition=0)
     write(cluster, topic, 6, partition=1)
 
-    said = delete_records(cluster, tmp_path, {(topic, 0): 4, (topic, 1): -1})
-    words = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "1")
-    first = cluster.run("kafka-console-consumer", *words)
+    lines = delete_records(cluster, tmp_path, {(topic, 0): 4, (topic, 1): -1})
+    arguments = (
+        "--topic",
+        topic,
+        "--partition",
+        "0",
+        "--offset",
+        "earliest",
+        "--max-messages",
+        "1",
+    )
+    first = cluster.run("kafka-console-consumer", *arguments)
 
-    assert sorted(said) == [
+    assert sorted(lines) == [
         f"partition: {topic}-0\tlow_watermark: 4",
         f"partition: {topic}-1\tlow_watermark: 6",
     ]
@@ -82,7 +91,7 @@ def test_records_before_an_offset_are_deleted(cluster: Cluster, tmp_path: Path) 
     assert first.lines == ["value 4"]
 
 
-def test_what_is_not_there_cannot_be_deleted(cluster: Cluster, tmp_path: Path) -> None:
+def test_records_of_unknown_partitions_cannot_be_deleted(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic()
     write(cluster, topic, 2)
 

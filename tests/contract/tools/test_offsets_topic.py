@@ -1,13 +1,13 @@
-"""`__consumer_offsets` as Kafka's own formatters read it: the same records, whoever wrote them."""
+"""Kafka's formatters read the same records from `__consumer_offsets` of Kohort and Kafka."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from kohort.coordinator.partitioner import partition_of
+from kohort.events.internal_topics import partition_of
 from kohort.types import GroupId
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.working import commit, write
+from tests.contract.tools.cluster_setup import commit, write
 
 TOPIC = "__consumer_offsets"
 
@@ -17,11 +17,11 @@ FORMATTERS = {
 }
 
 OF_THIS_RUN = {"memberId", "leader", "commitTimestamp", "currentStateTimestamp"}
-"""What differs between any two runs."""
+"""Fields that differ between any two runs."""
 
 OF_KAFKA = "topicId"
-"""Kafka looks up the id of every topic that an offset is committed for; Kohort keeps the id if the
-request has one. Both read offsets with and without."""
+"""Kafka looks up the topic id of every committed offset; Kohort stores the id if the request has
+one. Both read offsets with and without a topic id."""
 
 
 def place_of(group: str) -> tuple[str, ...]:
@@ -29,22 +29,22 @@ def place_of(group: str) -> tuple[str, ...]:
 
 
 def end_of(cluster: Cluster, group: str) -> int:
-    words = ("--topic", TOPIC, "--partitions", f"{partition_of(GroupId(group), 4)}")
-    (line,) = cluster.run("kafka-get-offsets", *words).lines
+    arguments = ("--topic", TOPIC, "--partitions", f"{partition_of(GroupId(group), 4)}")
+    (line,) = cluster.run("kafka-get-offsets", *arguments).lines
     return int(line.rpartition(":")[2])
 
 
 def read(cluster: Cluster, group: str, start: int, kind: str) -> list[Any]:
-    """Keys and values of one group's records since an offset, as the formatter shows them."""
-    words = (*place_of(group), "--offset", f"{start}", "--formatter", FORMATTERS[kind])
+    """Keys and values of one group's records from an offset on, as the formatter prints them."""
+    arguments = (*place_of(group), "--offset", f"{start}", "--formatter", FORMATTERS[kind])
     count = end_of(cluster, group) - start
-    ended = cluster.run("kafka-console-consumer", *words, "--max-messages", f"{count}")
+    ended = cluster.run("kafka-console-consumer", *arguments, "--max-messages", f"{count}")
     found = [[each["key"], each["value"]] for each in documents(ended.out)]
     return [pair for pair in found if pair[0]["data"]["group"] == group]
 
 
 def documents(text: str) -> Iterator[Any]:
-    """JSON documents without anything between them."""
+    """Concatenated JSON documents."""
     decoder = json.JSONDecoder()
     position = 0
     while position < len(text):
@@ -65,46 +65,46 @@ def without_chance(document: Any) -> Any:
 
 
 def tell_a_story(cluster: Cluster, group: str) -> None:
-    """A static member reads and goes; what it kept is changed, then deleted."""
-    topic = "story"
+    """A static member joins, commits and closes; its offsets are altered, then deleted."""
+    topic = "orders"
     cluster.run(
         "kafka-topics", "--create", "--topic", topic, "--partitions", "2", "--if-not-exists"
     )
     for partition in range(2):
         write(cluster, topic, 3, partition=partition)
     settings = ("client.id=reader", "auto.commit.interval.ms=60000")
-    words = [word for setting in settings for word in ("--command-property", setting)]
+    arguments = [word for setting in settings for word in ("--command-property", setting)]
     cluster.run(
         "kafka-console-consumer",
         *("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "6"),
-        *words,
+        *arguments,
     )
     commit(cluster, group, {(topic, 0): 1})
-    words = ["--delete-offsets", "--group", group, "--topic", f"{topic}:1"]
-    cluster.run("kafka-consumer-groups", *words)
+    arguments = ["--delete-offsets", "--group", group, "--topic", f"{topic}:1"]
+    cluster.run("kafka-consumer-groups", *arguments)
     cluster.run("kafka-consumer-groups", "--delete", "--group", group)
 
 
-def test_both_keep_the_same_records_of_the_same_story(
+def test_both_write_the_same_records_for_the_same_requests(
     kohort_cluster: Cluster, kafka_cluster: Cluster
 ) -> None:
-    group = kohort_cluster.name_anew("story")
-    told = []
+    group = kohort_cluster.unique_name("group")
+    records = []
 
     for cluster in (kohort_cluster, kafka_cluster):
-        # Kafka makes the topic when the first group needs it.
-        commit(cluster, cluster.name_anew("prelude"), {(cluster.create_topic(), 0): 0})
+        # Kafka creates the topic for the first group.
+        commit(cluster, cluster.unique_name("prelude"), {(cluster.create_topic(), 0): 0})
         start = end_of(cluster, group)
         tell_a_story(cluster, group)
-        told.append({kind: read(cluster, group, start, kind) for kind in FORMATTERS})
+        records.append({kind: read(cluster, group, start, kind) for kind in FORMATTERS})
 
-    ours, theirs = told
+    ours, theirs = records
     assert len(ours["groups"]) >= 3
     assert without_chance(ours) == without_chance(theirs)
 
 
-def test_a_commit_is_read_with_all_it_says(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_commit_is_read_with_all_fields(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 3)
     commit(cluster, group, {(topic, 0): 0})
     start = end_of(cluster, group)

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --reset-offsets, in every form it has."""
+"""kafka-consumer-groups --reset-offsets, with every option."""
 
 import csv
 from datetime import UTC, datetime
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.reading import read_tables
-from tests.contract.tools.working import commit, committed, delete_records, member, write
+from tests.contract.tools.cluster_setup import commit, committed, delete_records, member, write
+from tests.contract.tools.tool_output import read_tables
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -16,9 +16,9 @@ DAY_MS = 24 * HOUR_MS
 Plan = dict[tuple[str, int], int]
 
 
-def reset(cluster: Cluster, *words: str) -> Plan:
-    """The new offsets it printed."""
-    ended = cluster.run("kafka-consumer-groups", "--reset-offsets", *words)
+def reset(cluster: Cluster, *arguments: str) -> Plan:
+    """The new offsets that it printed."""
+    ended = cluster.run("kafka-consumer-groups", "--reset-offsets", *arguments)
     assert "Error" not in ended.out, ended
     rows = read_tables(ended.out)
     return {(row["TOPIC"], int(row["PARTITION"])): int(row["NEW-OFFSET"]) for row in rows}
@@ -33,7 +33,7 @@ def in_words(moment_ms: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
+    ("option", "expected"),
     [
         ("--to-earliest", 2),
         ("--to-latest", 10),
@@ -47,25 +47,25 @@ def in_words(moment_ms: int) -> str:
         ("--to-current", 5),
     ],
 )
-def test_offsets_are_first_shown_and_then_reset(
-    cluster: Cluster, tmp_path: Path, wish: str, expected: int
+def test_a_dry_run_shows_the_offsets_before_the_reset(
+    cluster: Cluster, tmp_path: Path, option: str, expected: int
 ) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 10)
     delete_records(cluster, tmp_path, {(topic, 0): 2})
     commit(cluster, group, {(topic, 0): 5})
 
-    shown = reset(cluster, "--group", group, "--topic", topic, *wish.split(), "--dry-run")
+    shown = reset(cluster, "--group", group, "--topic", topic, *option.split(), "--dry-run")
     meanwhile = committed(cluster, group)
-    done = reset(cluster, "--group", group, "--topic", topic, *wish.split(), "--execute")
+    done = reset(cluster, "--group", group, "--topic", topic, *option.split(), "--execute")
 
     assert shown == done == {(topic, 0): expected}
     assert meanwhile == {(topic, 0): 5}
     assert committed(cluster, group) == {(topic, 0): expected}
 
 
-def test_a_moment_becomes_the_first_offset_since(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_datetime_resets_to_the_first_later_offset(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     days = [now_ms() - day * DAY_MS for day in (5, 4, 3, 2, 1)]
     write(cluster, topic, 5, times_ms=days)
     scope = ("--group", group, "--topic", topic)
@@ -80,8 +80,8 @@ def test_a_moment_becomes_the_first_offset_since(cluster: Cluster) -> None:
     assert before_all == {(topic, 0): 0}
 
 
-def test_a_moment_may_name_its_zone(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_datetime_can_have_a_time_zone(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     moment_ms = (now_ms() - DAY_MS) // 1000 * 1000
     write(cluster, topic, 3, times_ms=[moment_ms - HOUR_MS, moment_ms, moment_ms + HOUR_MS])
 
@@ -91,8 +91,8 @@ def test_a_moment_may_name_its_zone(cluster: Cluster) -> None:
     assert found == {(topic, 0): 1}
 
 
-def test_a_duration_counts_back_from_now(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_a_duration_is_subtracted_from_now(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 4, times_ms=[now_ms() - hours * HOUR_MS for hours in (30, 20, 10, 0)])
     scope = ("--group", group, "--topic", topic)
 
@@ -103,8 +103,8 @@ def test_a_duration_counts_back_from_now(cluster: Cluster) -> None:
     assert hours == {(topic, 0): 2}
 
 
-def test_some_partitions_are_reset_and_others_not(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(4), cluster.name_anew("group")
+def test_single_partitions_can_be_reset(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(4), cluster.unique_name("group")
     for partition in range(4):
         write(cluster, topic, 3, partition=partition)
     commit(cluster, group, {(topic, partition): 1 for partition in range(4)})
@@ -120,9 +120,9 @@ def test_some_partitions_are_reset_and_others_not(cluster: Cluster) -> None:
     }
 
 
-def test_all_topics_are_those_the_group_committed(cluster: Cluster) -> None:
+def test_all_topics_means_those_with_committed_offsets(cluster: Cluster) -> None:
     first, second, other = (cluster.create_topic() for _ in range(3))
-    group = cluster.name_anew("group")
+    group = cluster.unique_name("group")
     for topic in (first, second, other):
         write(cluster, topic, 6)
     commit(cluster, group, {(first, 0): 1, (second, 0): 2})
@@ -132,8 +132,8 @@ def test_all_topics_are_those_the_group_committed(cluster: Cluster) -> None:
     assert done == committed(cluster, group) == {(first, 0): 6, (second, 0): 6}
 
 
-def test_what_was_exported_can_be_brought_back(cluster: Cluster, tmp_path: Path) -> None:
-    topic, group = cluster.create_topic(2), cluster.name_anew("group")
+def test_an_export_can_be_imported(cluster: Cluster, tmp_path: Path) -> None:
+    topic, group = cluster.create_topic(2), cluster.unique_name("group")
     write(cluster, topic, 6, partition=0)
     write(cluster, topic, 6, partition=1)
     commit(cluster, group, {(topic, 0): 2, (topic, 1): 4})
@@ -153,35 +153,43 @@ def test_what_was_exported_can_be_brought_back(cluster: Cluster, tmp_path: Path)
 
 def test_one_file_resets_several_groups(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic()
-    first, second = cluster.name_anew("group"), cluster.name_anew("group")
+    first, second = cluster.unique_name("group"), cluster.unique_name("group")
     write(cluster, topic, 6)
     lines = f"{first},{topic},0,1\n{second},{topic},0,5\n"
     (tmp_path / "plan.csv").write_text(lines, "utf-8")
 
-    words = ("--from-file", f"{tmp_path / 'plan.csv'}", "--execute")
-    reset(cluster, "--group", first, "--group", second, *words)
+    arguments = ("--from-file", f"{tmp_path / 'plan.csv'}", "--execute")
+    reset(cluster, "--group", first, "--group", second, *arguments)
 
     assert committed(cluster, first) == {(topic, 0): 1}
     assert committed(cluster, second) == {(topic, 0): 5}
 
 
-def test_offsets_of_a_group_with_members_are_not_reset(cluster: Cluster) -> None:
-    topic, group = cluster.create_topic(), cluster.name_anew("group")
+def test_offsets_of_a_group_with_members_cannot_be_reset(cluster: Cluster) -> None:
+    topic, group = cluster.create_topic(), cluster.unique_name("group")
     write(cluster, topic, 3)
-    words = ("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+    arguments = (
+        "--reset-offsets",
+        "--group",
+        group,
+        "--topic",
+        topic,
+        "--to-earliest",
+        "--execute",
+    )
 
     with member(cluster, topic, group):
-        refused = cluster.run("kafka-consumer-groups", *words)
+        refused = cluster.run("kafka-consumer-groups", *arguments)
 
     assert "Error" in refused.out
     assert "Stable" in refused.out
     assert committed(cluster, group) == {(topic, 0): 3}
 
 
-def test_a_topic_that_is_not_there_cannot_be_reset(cluster: Cluster) -> None:
-    group, topic = cluster.name_anew("group"), cluster.name_anew("missing")
+def test_an_unknown_topic_cannot_be_reset(cluster: Cluster) -> None:
+    group, topic = cluster.unique_name("group"), cluster.unique_name("missing")
 
-    words = ("--reset-offsets", "--group", group, "--topic", f"{topic}:0", "--to-earliest")
-    ended = cluster.run("kafka-consumer-groups", *words, "--execute")
+    arguments = ("--reset-offsets", "--group", group, "--topic", f"{topic}:0", "--to-earliest")
+    ended = cluster.run("kafka-consumer-groups", *arguments, "--execute")
 
     assert "UnknownTopicOrPartitionException" in ended.out

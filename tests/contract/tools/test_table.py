@@ -1,4 +1,4 @@
-"""The page about Kafka's tools is true: it names all there are, and those it praises are tested."""
+"""docs/reference/tools.md names every tool of Kafka, and those it calls working are tested."""
 
 import zipfile
 from collections.abc import Iterator
@@ -8,25 +8,25 @@ import pytest
 
 from tests.apache.jars import JARS, find_classpath
 from tests.apache.unavailable import Unavailable, skip
-from tests.contract.tools import table
-from tests.contract.tools.table import TOOLS, Tool, Verdict, page
+from tests.contract.tools import tool_table
+from tests.contract.tools.tool_table import TOOLS, Tool, Verdict, page
 from tests.tidy.repository import read
 
 TESTS = "".join(
     path.read_text("utf-8")
     for path in Path(__file__).parent.glob("*.py")
-    if path.name != Path(table.__file__).name
+    if path.name != Path(tool_table.__file__).name
 )
 
 NOT_TOOLS = {"kafka.Kafka", "kafka.docker.KafkaDockerWrapper", "kafka.server.KafkaConfig"} | {
     "kafka.tools.StorageTool",
     "kafka.tools.TestRaftServer",
 }
-"""The server itself, and what is needed to start it."""
+"""The server itself, and the tools that start it."""
 
 
 def mains_in(path: Path) -> Iterator[str]:
-    """The classes of a jar that can be started: those with a method main for a list of words."""
+    """The classes of a jar that have a main method."""
     with zipfile.ZipFile(path) as jar:
         for name in jar.namelist():
             if name.endswith(".class") and "$" not in name:
@@ -36,9 +36,9 @@ def mains_in(path: Path) -> Iterator[str]:
 
 
 def test_the_page_is_made_from_the_table() -> None:
-    renew = "python -m tests.contract.tools.table > docs/tools.md"
+    renew = "python -m tests.contract.tools.tool_table > docs/reference/tools.md"
 
-    assert read("docs/tools.md") == page(), f"stale: run `{renew}`"
+    assert read("docs/reference/tools.md") == page(), f"stale: run `{renew}`"
 
 
 def test_every_tool_of_kafka_is_in_the_table() -> None:
@@ -59,7 +59,7 @@ def test_every_tool_of_kafka_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_is_named_in_a_test_if_it_was_run(tool: Tool) -> None:
+def test_a_tool_that_works_is_named_in_a_test(tool: Tool) -> None:
     is_run = f'"{tool.name}' in TESTS
 
     assert is_run is (tool.verdict is not Verdict.LEFT_OUT)

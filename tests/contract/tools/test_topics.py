@@ -1,10 +1,10 @@
-"""kafka-topics: topics are made, described, grown and deleted."""
+"""kafka-topics: create, describe, alter and delete topics."""
 
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.reading import Row, read_pairs
-from tests.waiting import wait_until
+from tests.contract.tools.tool_output import Row, read_pairs
+from tests.wait import wait_until
 
 
 def describe(cluster: Cluster, *what: str) -> list[Row]:
@@ -13,7 +13,7 @@ def describe(cluster: Cluster, *what: str) -> list[Row]:
 
 
 def overrides(row: Row) -> Row:
-    """The settings that differ from the defaults; those of the cluster itself left out."""
+    """The settings of a topic that differ from the cluster's."""
     pairs = [pair.partition("=") for pair in row["Configs"].split(",") if pair]
     of_the_cluster = {"min.insync.replicas", "file.delete.delay.ms"}
     return {name: text for name, _, text in pairs if name not in of_the_cluster}
@@ -23,7 +23,7 @@ def list_topics(cluster: Cluster, *what: str) -> set[str]:
     return set(cluster.run("kafka-topics", "--list", *what).lines)
 
 
-def test_a_new_topic_is_described_as_it_was_wanted(cluster: Cluster) -> None:
+def test_a_new_topic_is_described_as_created(cluster: Cluster) -> None:
     settings = ("--config", "retention.ms=86400000", "--config", "cleanup.policy=delete")
 
     topic = cluster.create_topic(3, "--replication-factor", "1", *settings)
@@ -47,8 +47,8 @@ def test_a_topic_is_found_by_its_id(cluster: Cluster) -> None:
     assert len(partitions) == 2
 
 
-def test_topics_are_chosen_by_a_pattern(cluster: Cluster) -> None:
-    word = cluster.name_anew("pattern")
+def test_topics_are_selected_by_a_pattern(cluster: Cluster) -> None:
+    word = cluster.unique_name("pattern")
     for ending in ("a", "b", "c"):
         cluster.run("kafka-topics", "--create", "--topic", f"{word}.{ending}")
 
@@ -59,11 +59,13 @@ def test_topics_are_chosen_by_a_pattern(cluster: Cluster) -> None:
     assert {row["Topic"] for row in described} == {f"{word}.{ending}" for ending in "abc"}
 
 
-def test_a_topic_grows_and_never_shrinks(cluster: Cluster) -> None:
+def test_partitions_can_be_added_and_not_removed(cluster: Cluster) -> None:
     topic = cluster.create_topic(2)
 
     cluster.run("kafka-topics", "--alter", "--topic", topic, "--partitions", "5")
-    refused = cluster.try_to("kafka-topics", "--alter", "--topic", topic, "--partitions", "4")
+    refused = cluster.run_unchecked(
+        "kafka-topics", "--alter", "--topic", topic, "--partitions", "4"
+    )
 
     head, *partitions = describe(cluster, "--topic", topic)
     assert head["PartitionCount"] == f"{len(partitions)}" == "5"
@@ -71,13 +73,13 @@ def test_a_topic_grows_and_never_shrinks(cluster: Cluster) -> None:
     assert "InvalidPartitionsException" in refused.err
 
 
-def test_a_deleted_topic_is_gone(cluster: Cluster) -> None:
+def test_a_deleted_topic_is_not_listed(cluster: Cluster) -> None:
     topic, other = cluster.create_topic(), cluster.create_topic()
 
     cluster.run("kafka-topics", "--delete", "--topic", topic)
     wait_until(lambda: topic not in list_topics(cluster), 10, f"{topic} is gone")
-    again = cluster.try_to("kafka-topics", "--delete", "--topic", topic)
-    anyway = cluster.try_to("kafka-topics", "--delete", "--topic", topic, "--if-exists")
+    again = cluster.run_unchecked("kafka-topics", "--delete", "--topic", topic)
+    anyway = cluster.run_unchecked("kafka-topics", "--delete", "--topic", topic, "--if-exists")
 
     assert other in list_topics(cluster)
     assert again.code == 1
@@ -85,11 +87,11 @@ def test_a_deleted_topic_is_gone(cluster: Cluster) -> None:
     assert anyway.code == 0
 
 
-def test_a_topic_is_made_only_once(cluster: Cluster) -> None:
+def test_a_topic_cannot_be_created_twice(cluster: Cluster) -> None:
     topic = cluster.create_topic()
 
-    again = cluster.try_to("kafka-topics", "--create", "--topic", topic)
-    anyway = cluster.try_to("kafka-topics", "--create", "--topic", topic, "--if-not-exists")
+    again = cluster.run_unchecked("kafka-topics", "--create", "--topic", topic)
+    anyway = cluster.run_unchecked("kafka-topics", "--create", "--topic", topic, "--if-not-exists")
 
     assert again.code == 1
     assert "TopicExistsException" in again.err
@@ -97,16 +99,16 @@ def test_a_topic_is_made_only_once(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "error"),
+    ("option", "error"),
     [
         ("--replication-factor 3", "InvalidReplicationFactorException"),
         ("--replica-assignment 7,7", "InvalidReplicaAssignmentException"),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(cluster: Cluster, wish: str, error: str) -> None:
-    topic = cluster.name_anew("topic")
+def test_an_invalid_topic_is_refused(cluster: Cluster, option: str, error: str) -> None:
+    topic = cluster.unique_name("topic")
 
-    ended = cluster.try_to("kafka-topics", "--create", "--topic", topic, *wish.split())
+    ended = cluster.run_unchecked("kafka-topics", "--create", "--topic", topic, *option.split())
 
     assert ended.code == 1
     assert error in ended.err
@@ -114,15 +116,15 @@ def test_a_topic_that_cannot_be_is_refused(cluster: Cluster, wish: str, error: s
 
 
 @pytest.mark.parametrize("name", ["two words", "..", "a" * 250])
-def test_a_name_that_cannot_be_is_refused(cluster: Cluster, name: str) -> None:
-    ended = cluster.try_to("kafka-topics", "--create", "--topic", name)
+def test_an_invalid_name_is_refused(cluster: Cluster, name: str) -> None:
+    ended = cluster.run_unchecked("kafka-topics", "--create", "--topic", name)
 
     assert ended.code == 1
     assert "InvalidTopicException" in ended.err
 
 
-def test_replicas_may_be_placed_on_the_one_node(cluster: Cluster) -> None:
-    topic = cluster.name_anew("topic")
+def test_replicas_can_be_assigned_to_the_only_broker(cluster: Cluster) -> None:
+    topic = cluster.unique_name("topic")
 
     cluster.run("kafka-topics", "--create", "--topic", topic, "--replica-assignment", "1,1,1")
 
@@ -130,10 +132,10 @@ def test_replicas_may_be_placed_on_the_one_node(cluster: Cluster) -> None:
     assert head["PartitionCount"] == "3"
 
 
-def test_internal_topics_can_be_left_out(cluster: Cluster) -> None:
+def test_internal_topics_can_be_excluded(cluster: Cluster) -> None:
     topic = cluster.create_topic()
-    words = ("--topic", topic, "--to-latest", "--execute")
-    cluster.run("kafka-consumer-groups", "--reset-offsets", "--group", "internal", *words)
+    arguments = ("--topic", topic, "--to-latest", "--execute")
+    cluster.run("kafka-consumer-groups", "--reset-offsets", "--group", "internal", *arguments)
 
     everything = list_topics(cluster)
     without = list_topics(cluster, "--exclude-internal")
@@ -155,11 +157,11 @@ def test_internal_topics_can_be_left_out(cluster: Cluster) -> None:
         "--at-min-isr-partitions",
     ],
 )
-def test_partitions_ail_as_on_any_single_node(cluster: Cluster, ailment: str) -> None:
+def test_partition_health_is_that_of_a_single_broker(cluster: Cluster, ailment: str) -> None:
     topic = cluster.create_topic(2)
 
     rows = [row for row in describe(cluster, ailment) if row["Topic"] == topic]
 
-    # One copy where one is the least: nothing is missing, and nothing may be.
+    # With one replica and min.insync.replicas=1, every partition is at its minimum.
     at_least = 2 if ailment == "--at-min-isr-partitions" else 0
     assert len(rows) == at_least

@@ -1,4 +1,4 @@
-"""The programs that Kafka's own system tests are made of: they torture, and then they verify."""
+"""The programs of Kafka's system tests, which generate load and verify the result."""
 
 import json
 import re
@@ -11,26 +11,26 @@ from typing import Any
 import pytest
 
 from tests.contract.tools.cluster import Cluster
-from tests.contract.tools.running import Running, Tools, own_process
-from tests.contract.tools.working import (
+from tests.contract.tools.cluster_setup import (
     committed,
-    create_led_topic,
+    create_topic_with_leaders,
     describe,
     end_offsets,
     write,
 )
-from tests.node.serving import Served
-from tests.waiting import wait_until
+from tests.contract.tools.tool_runner import Running, Tools, own_process
+from tests.node.served_node import ServedNode
+from tests.wait import wait_until
 
 COMPACTED = 100_000
-"""Records, a few megabytes of them, so that there are segments to be compacted."""
+"""A few megabytes of records, so that there are segments to compact."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compacting(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Begun before all other tests here, as for most of its time it only waits."""
+    """Starts before all other tests of this file, because it mostly waits."""
     settings = {"log.segment.bytes": 1 << 20, "log.retention.check.interval.ms": 50}
-    with Served(tmp_path_factory.mktemp("compacting"), settings) as served:
+    with ServedNode(tmp_path_factory.mktemp("compacting"), settings) as served:
         yield tools.start(
             "LogCompactionTester",
             *("--bootstrap-server", served.bootstrap_servers, "--messages", f"{COMPACTED}"),
@@ -39,18 +39,18 @@ def compacting(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 class Program:
-    """It tells what it does, an event a line."""
+    """It prints one event per line."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", told: Path) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", output: Path) -> None:
         self.process = process
-        self._told = told
+        self._output = output
 
     @property
-    def said(self) -> str:
-        return self._told.read_text("utf-8")
+    def output(self) -> str:
+        return self._output.read_text("utf-8")
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        lines = self.said.splitlines()
+        lines = self.output.splitlines()
         events = [json.loads(line) for line in lines if line.endswith("}")]
         return [event for event in events if event["name"] == name]
 
@@ -61,21 +61,23 @@ class Program:
 
 @contextmanager
 def started(folder: Path, tool: str, *arguments: str) -> Iterator[Program]:
-    told = folder / f"{tool}.{len(list(folder.iterdir()))}"
-    with told.open("wb") as out:
+    output = folder / f"{tool}.{len(list(folder.iterdir()))}"
+    with output.open("wb") as out:
         process = subprocess.Popen(own_process(tool, *arguments), stdout=out, stderr=out)
     try:
-        yield Program(process, told)
+        yield Program(process, output)
     finally:
         process.kill()
         process.wait()
 
 
-def test_every_record_is_acknowledged_in_its_place(cluster: Cluster, tmp_path: Path) -> None:
-    topic = create_led_topic(cluster, 2)
-    words = ("--bootstrap-server", cluster.bootstrap_servers, "--topic", topic, "--acks", "-1")
+def test_every_record_is_acknowledged_with_its_offset(cluster: Cluster, tmp_path: Path) -> None:
+    topic = create_topic_with_leaders(cluster, 2)
+    arguments = ("--bootstrap-server", cluster.bootstrap_servers, "--topic", topic, "--acks", "-1")
 
-    with started(tmp_path, "kafka-verifiable-producer", *words, "--max-messages", "200") as program:
+    with started(
+        tmp_path, "kafka-verifiable-producer", *arguments, "--max-messages", "200"
+    ) as program:
         program.process.wait(60)
         sent = program.events("producer_send_success")
         errors = program.events("producer_send_error")
@@ -89,19 +91,22 @@ def test_every_record_is_acknowledged_in_its_place(cluster: Cluster, tmp_path: P
 
 
 @pytest.mark.parametrize("strategy", ["RangeAssignor", "CooperativeStickyAssignor"])
-def test_two_members_share_and_one_takes_over(
+def test_a_member_takes_over_all_partitions_when_the_other_stops(
     cluster: Cluster, tmp_path: Path, strategy: str
 ) -> None:
-    topic, group = cluster.create_topic(4), cluster.name_anew("group")
+    topic, group = cluster.create_topic(4), cluster.unique_name("group")
     hasty = tmp_path / "hasty"
     hasty.write_text("heartbeat.interval.ms=100\n", "utf-8")
-    words = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic]
-    words += ["--group-id", group, "--session-timeout", "6000", "--reset-policy", "earliest"]
-    words += ["--assignment-strategy", f"org.apache.kafka.clients.consumer.{strategy}"]
-    words += ["--command-config", f"{hasty}"]
+    arguments = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic]
+    arguments += ["--group-id", group, "--session-timeout", "6000", "--reset-policy", "earliest"]
+    arguments += ["--assignment-strategy", f"org.apache.kafka.clients.consumer.{strategy}"]
+    arguments += ["--command-config", f"{hasty}"]
     tool = "kafka-verifiable-consumer"
 
-    with started(tmp_path, tool, *words) as first, started(tmp_path, tool, *words) as second:
+    with (
+        started(tmp_path, tool, *arguments) as first,
+        started(tmp_path, tool, *arguments) as second,
+    ):
         wait_until(lambda: shares(cluster, group) == [2, 2], 60, "they share")
         for partition in range(4):
             write(cluster, topic, 5, partition=partition)
@@ -121,27 +126,28 @@ def test_two_members_share_and_one_takes_over(
 
 
 def shares(cluster: Cluster, group: str) -> list[int]:
-    """How many partitions each member has, while the group rests."""
+    """How many partitions each member has in a stable group."""
     if group not in cluster.run("kafka-consumer-groups", "--list", "--state", "stable").out:
         return []
     rows = describe(cluster, group, "--members")
     return sorted(int(row["#PARTITIONS"]) for row in rows)
 
 
-def test_the_only_replica_agrees_with_itself(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_replica_verification_tool_passes(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.create_topic(2)
     write(cluster, topic, 50, partition=1)
-    words = ["--broker-list", cluster.bootstrap_servers, "--topics-include", topic]
-    words += ["--report-interval-ms", "200", "--time", "-2"]
+    arguments = ["--broker-list", cluster.bootstrap_servers, "--topics-include", topic]
+    arguments += ["--report-interval-ms", "200", "--time", "-2"]
 
-    with started(tmp_path, "kafka-replica-verification", *words) as program:
-        wait_until(lambda: "max lag is 0" in program.said, 60, "it has caught up")
+    with started(tmp_path, "kafka-replica-verification", *arguments) as program:
+        wait_until(lambda: "max lag is 0" in program.output, 60, "it has caught up")
 
-    assert "doesn't match" not in program.said
+    assert "doesn't match" not in program.output
 
 
+@pytest.mark.full
 def test_compaction_keeps_the_last_value_of_every_key(compacting: Running) -> None:
-    """Every key is written twenty times or deleted, and read while it is compacted."""
+    """Every key is written 20 times or deleted, and read during compaction."""
     ended = compacting.wait()
 
     assert ended.code == 0, ended

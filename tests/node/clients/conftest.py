@@ -1,4 +1,4 @@
-"""Two nodes, one within this process and one beside it. The contract asks them with libraries."""
+"""Two nodes: one embedded in this process and one as a separate process."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 import kohort
 from tests.contract.brokers import IN_PROCESS, KOHORT_SETTINGS, SERVED
 from tests.contract.cluster import Cluster
-from tests.node.serving import Served
+from tests.node.served_node import ServedNode
 
 
 @pytest.fixture(scope="package", params=[IN_PROCESS, SERVED])
@@ -18,7 +18,7 @@ def cluster(
         with kohort.Node(settings=KOHORT_SETTINGS) as node:
             yield Cluster(name=request.param, bootstrap_servers=node.bootstrap_servers)
         return
-    with Served(tmp_path_factory.mktemp("clients"), KOHORT_SETTINGS) as served:
+    with ServedNode(tmp_path_factory.mktemp("clients"), KOHORT_SETTINGS) as served:
         yield Cluster(name=request.param, bootstrap_servers=served.bootstrap_servers)
         assert served.stop() == 0
-        assert "Traceback" not in served.journal
+        assert "Traceback" not in served.log

@@ -1,4 +1,4 @@
-"""kcat, where it is installed: the tool people reach for first."""
+"""kcat, if it is installed."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ def kcat(cluster: Cluster, *arguments: str, given: str = "") -> str:
     return finished.stdout
 
 
-def test_kcat_reads_what_it_wrote(cluster: Cluster) -> None:
+def test_kcat_consumes_what_it_produced(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     kcat(cluster, "-P", "-t", topic, "-K", ":", given="a:1\nb:2\n")
 
@@ -34,7 +34,7 @@ def test_kcat_lists_the_topic(cluster: Cluster) -> None:
     assert f'topic "{topic}" with 3 partitions' in kcat(cluster, "-L", "-t", topic)
 
 
-def test_kcat_reads_as_a_group(cluster: Cluster) -> None:
+def test_kcat_consumes_as_a_group(cluster: Cluster) -> None:
     topic, group = cluster.create_topic(), cluster.name_group()
     kcat(cluster, "-P", "-t", topic, given="1\n2\n")
 

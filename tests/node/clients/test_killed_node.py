@@ -1,4 +1,4 @@
-"""A client as people use it gets over a node that dies under it: nothing lost, nothing twice."""
+"""librdkafka survives kills of the node without lost or duplicate records."""
 
 import os
 import socket
@@ -10,16 +10,16 @@ from random import Random
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from kohort.types import Partition
-from tests.node.calling import Caller
-from tests.node.killing import read_all
-from tests.node.serving import Served
-from tests.node.working import TOPIC
-from tests.waiting import pause, wait_until
+from tests.node.kill_loop import read_all
+from tests.node.kill_workers import TOPIC
+from tests.node.raw_client import RawClient
+from tests.node.served_node import ServedNode
+from tests.wait import pause, wait_until
 
 KILLS = 4
 RECORDS = 4000
 
-PATIENT = {
+RETRY_OPTIONS = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 100,
     "error_cb": lambda _: None,
@@ -28,7 +28,7 @@ PATIENT = {
 
 
 class Committing(threading.Thread):
-    """A consumer that commits whatever it has seen, and remembers what was acknowledged."""
+    """A consumer that commits what it has read, and remembers the acknowledged commits."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(name="committing", daemon=True)
@@ -40,7 +40,7 @@ class Committing(threading.Thread):
     def run(self) -> None:
         consumer = Consumer(
             {
-                **PATIENT,
+                **RETRY_OPTIONS,
                 "bootstrap.servers": self._servers,
                 "group.id": "g",
                 "auto.offset.reset": "earliest",
@@ -65,17 +65,17 @@ class Committing(threading.Thread):
             self.committed.append(told.offset)
 
 
-def test_librdkafka_loses_nothing_and_sees_nothing_twice_in_the_log(tmp_path: Path) -> None:
+def test_librdkafka_has_no_lost_or_duplicate_records(tmp_path: Path) -> None:
     seed = int(os.environ.get("KOHORT_SEED", time.time_ns() % 2**32))
     print(f"KOHORT_SEED={seed}")
     random = Random(seed)  # noqa: S311  # nothing here is secret
     port = free_port()
-    node = Served(tmp_path, port=port)
+    node = ServedNode(tmp_path, port=port)
     delivered: dict[int, bytes] = {}
     consuming = Committing(node.bootstrap_servers)
     producer = Producer(
         {
-            **PATIENT,
+            **RETRY_OPTIONS,
             "bootstrap.servers": node.bootstrap_servers,
             "enable.idempotence": True,
             "batch.num.messages": 20,
@@ -97,15 +97,15 @@ def test_librdkafka_loses_nothing_and_sees_nothing_twice_in_the_log(tmp_path: Pa
             producer.poll(random.uniform(0, 0.3))
             node.kill()
             pause(random.uniform(0, 0.2))
-            node = Served(tmp_path, port=port)
+            node = ServedNode(tmp_path, port=port)
     assert producer.flush(60) == 0
     wait_until(lambda: len(set(consuming.values)) == RECORDS, 30, "all records seen")
     wait_until(lambda: consuming.committed[-1:] == [RECORDS], 10, "all records committed")
     consuming.is_over.set()
     consuming.join()
 
-    with node, Caller(node.address) as caller:
-        kept = read_all(caller, Partition(0), 0)
+    with node, RawClient(node.address) as client:
+        kept = read_all(client, Partition(0), 0)
     assert [value for _, value in kept] == [b"%d" % number for number in range(RECORDS)]
     assert dict(kept) == delivered
     assert consuming.committed == sorted(consuming.committed)

@@ -1,4 +1,4 @@
-"""A copy of the log directory of an Apache Kafka that somebody has lived on, and still runs."""
+"""A copy of the log directory of a running Apache Kafka."""
 
 import shutil
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Seen = TypeVar("Seen")
 
 
 def copy_log_after(live_through: Callable[[Kafka], Seen], place: Path) -> tuple[str, Seen]:
-    """Where the copy is, and what those saw who lived."""
+    """The copy, and what the clients saw."""
     try:
         kafka = Kafka(place / "kafka")
     except Unavailable as reason:

@@ -1,41 +1,41 @@
-"""What Java's clients did to a group of Apache Kafka's is what forensics makes of its log.
-
-No event tells of it there: who joined, left or died is inferred from what the broker keeps.
-"""
+"""Forensics infers from the log of Apache Kafka what Java clients did: join, leave and crash."""
 
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pytest
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.options import ForensicsOptions
 from kohort.pipeline.forensics.run import run
 from kohort.pipeline.forensics.store import Store
-from kohort.pipeline.forensics.wish import ForensicsWish
 from tests.apache.cluster import Kafka
 from tests.apache.driver import Driver, JavaError
 from tests.pipeline.forensics.apache_log import copy_log_after
-from tests.waiting import wait_until
+from tests.wait import wait_until
+
+pytestmark = pytest.mark.full
 
 TOPIC, PARTITIONS, GROUP = "orders", 4, "billing"
 SESSION_MS = 10_000
-"""Long enough to tell a death from a goodbye: who leaves is out within a heartbeat or two."""
+"""Long enough to distinguish a crash from a leave, which takes one or two heartbeats."""
 
 COMMITS = 5
-"""So many of each make a rhythm."""
+"""Enough commits to show a commit interval."""
 
 PATIENCE_S = 120
 
 _LATE = {"CommitFailedException", "RebalanceInProgressException"}
-"""What a member is told that has not heard of a rebalance yet: it polls, and joins."""
+"""The errors of a commit during a rebalance; the member joins at its next poll."""
 
 Owners: TypeAlias = dict[int, str]
-"""Partitions, and the client that holds each."""
+"""The owner of each partition."""
 
 
 class Member:
-    """A consumer in a JVM, which commits as it goes."""
+    """A Java consumer that commits after each poll."""
 
     def __init__(self, driver: Driver, servers: str, client: str) -> None:
         self.client = client
@@ -66,7 +66,7 @@ class Member:
         return {number for _, number in self.ask("assignment")}
 
     def work(self) -> None:
-        """Poll, and commit all it has."""
+        """Poll, and commit all partitions."""
         self.ask("poll", ms=50)
         held = self.assignment()
         if not held:
@@ -82,14 +82,14 @@ class Member:
 
 
 class Crew:
-    """The members that live, and who was seen to own what each time they had settled."""
+    """The running members, and the assignment after each rebalance."""
 
     def __init__(self) -> None:
         self.members: list[Member] = []
         self.seen: list[Owners] = []
 
     def settle(self) -> None:
-        """Everybody works until all is shared out in another way than before, and for a while."""
+        """Poll and commit until the assignment has changed, and for a while longer."""
 
         def owners() -> Owners:
             for each in self.members:
@@ -111,7 +111,7 @@ class Crew:
 
 
 def live_through(kafka: Kafka) -> list[Owners]:
-    """One after the other three join; the second leaves, the third dies, the first leaves."""
+    """Three members join one by one; the second leaves, the third dies, the first leaves."""
     servers, crew = kafka.bootstrap_servers, Crew()
     with ExitStack() as stack:
         shore, doomed = stack.enter_context(Driver()), stack.enter_context(Driver())
@@ -136,17 +136,17 @@ def owners_in(store: Store, generation: int) -> Owners:
     return {row.partition: row.client_id for row in held.collect()}
 
 
-def test_joins_a_leave_and_a_death_are_told_from_the_log(
+def test_joins_a_leave_and_a_crash_are_inferred_from_the_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, seen = copy_log_after(live_through, tmp_path)
     target = f"{tmp_path / 'tables'}"
 
-    run(spark, ForensicsWish(target=target, log=log, groups=(GROUP,)))
+    run(spark, ForensicsOptions(target=target, log=log, groups=(GROUP,)))
 
     store = Store(spark, target)
     rebalances = store.read(tables.REBALANCES).orderBy("generation", "ended_at").collect()
-    assert [(row.trigger, row.culprit.client_id, row.ending) for row in rebalances] == [
+    assert [(row.trigger, row.initiator.client_id, row.ending) for row in rebalances] == [
         ("member-joined", "first", "stable"),
         ("member-joined", "second", "stable"),
         ("member-joined", "third", "stable"),

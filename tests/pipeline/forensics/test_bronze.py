@@ -1,4 +1,4 @@
-"""Log directories become bronze: every record once, torn ends told, damage refused."""
+"""Log directories become bronze: each record once, incomplete ends reported, damage refused."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import bronze
-from kohort.pipeline.forensics.decoding.files import NoLog
-from kohort.pipeline.forensics.decoding.segments import DamagedLog
+from kohort.pipeline.forensics.decoders.segment_decoder import DamagedLog
+from kohort.pipeline.forensics.decoders.segment_files import NoLog
 from kohort.pipeline.forensics.tables import RECORDS
-from tests.pipeline.forensics.histories import (
+from tests.pipeline.forensics.history_bytes import (
     EVENTS,
     OFFSETS,
     SMALL_SEGMENTS,
@@ -20,14 +20,14 @@ from tests.pipeline.forensics.histories import (
 )
 
 
-def collected(spark: SparkSession, surveyed: bronze.Survey) -> list[tuple]:
+def collected(spark: SparkSession, surveyed: bronze.LogSurvey) -> list[tuple]:
     found = bronze.read(spark, surveyed)
     assert [each.name for each in RECORDS.columns] == found.columns
     return sorted(map(tuple, found.collect()))
 
 
 def expected(*histories: History) -> list[tuple]:
-    """Times come back without a zone, in the zone of the machine."""
+    """Spark returns times without a zone, in the zone of the machine."""
     return sorted(
         (topic, partition, offset, at.astimezone().replace(tzinfo=None), key, value)
         for history in histories
@@ -45,11 +45,11 @@ def test_a_log_of_many_segments_and_partitions_is_read_once(
     surveyed = bronze.survey(spark, str(tmp_path / "log dir"))
 
     assert len(surveyed.segments) > 6
-    assert surveyed.torn == ()
+    assert surveyed.incomplete == ()
     assert collected(spark, surveyed) == expected(first, second)
 
 
-def test_a_directory_of_one_partition_is_a_log_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_directory_of_one_partition_is_accepted(spark: SparkSession, tmp_path: Path) -> None:
     history = some_history()
     write(tmp_path, history)
 
@@ -71,7 +71,7 @@ def test_running_twice_gives_the_same_table(spark: SparkSession, tmp_path: Path)
     assert spark.read.parquet(table).schema == spark.createDataFrame([], RECORDS.ddl).schema
 
 
-def test_a_log_that_has_grown_adds_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_grown_log_adds_its_new_records(spark: SparkSession, tmp_path: Path) -> None:
     history = some_history()
     write(tmp_path / "before", history)
     history.committed("g", "t0", 999, at=10_000)
@@ -84,7 +84,7 @@ def test_a_log_that_has_grown_adds_what_is_new(spark: SparkSession, tmp_path: Pa
     assert sorted(map(tuple, spark.read.parquet(table).collect())) == expected(history)
 
 
-def test_copies_of_a_record_are_appended_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicates_of_a_record_are_appended_once(spark: SparkSession, tmp_path: Path) -> None:
     history = some_history()
     twice = spark.createDataFrame(rows(history.kept + history.kept), RECORDS.ddl)
 
@@ -94,7 +94,7 @@ def test_copies_of_a_record_are_appended_once(spark: SparkSession, tmp_path: Pat
     assert sorted(map(tuple, found)) == expected(history)
 
 
-def test_a_torn_end_is_left_out_and_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_incomplete_end_is_left_out_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     history = some_history()
     write(tmp_path, history)
     segment = tmp_path / f"{OFFSETS}-0" / f"{0:020d}.log"
@@ -105,13 +105,13 @@ def test_a_torn_end_is_left_out_and_told(spark: SparkSession, tmp_path: Path) ->
 
     history.kept = [each for each in history.kept if (each.topic, each.offset) != (OFFSETS, 21)]
     assert collected(spark, surveyed) == expected(history)
-    (torn,) = surveyed.torn
-    assert torn.path == str(segment)
-    assert torn.position + torn.size == len(whole) - 10
-    assert torn.reason
+    (incomplete,) = surveyed.incomplete
+    assert incomplete.path == str(segment)
+    assert incomplete.position + incomplete.size == len(whole) - 10
+    assert incomplete.reason
 
 
-def test_damage_in_a_segment_that_is_not_the_last_is_refused_with_its_place(
+def test_damage_in_an_earlier_segment_is_refused_with_its_position(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write(tmp_path / "log", some_history(), settings=SMALL_SEGMENTS)
@@ -123,14 +123,14 @@ def test_damage_in_a_segment_that_is_not_the_last_is_refused_with_its_place(
         bronze.ingest(spark, str(tmp_path / "log"), str(tmp_path / "records"))
 
 
-def test_a_place_without_a_log_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_location_without_a_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
 
-    with pytest.raises(NoLog, match="nowhere: there is no such directory"):
-        bronze.survey(spark, str(tmp_path / "nowhere"))
-    with pytest.raises(NoLog, match=f"neither {OFFSETS} nor {EVENTS}"):
+    with pytest.raises(NoLog, match="missing: no such directory"):
+        bronze.survey(spark, str(tmp_path / "missing"))
+    with pytest.raises(NoLog, match=f"no segment of {OFFSETS} or {EVENTS}"):
         bronze.survey(spark, str(tmp_path))
-    with pytest.raises(NoLog, match="neither an absolute path nor an address"):
+    with pytest.raises(NoLog, match="neither an absolute path nor a URI"):
         bronze.survey(spark, "here/and/there")
 
 

@@ -1,4 +1,4 @@
-"""The log directory of an Apache Kafka that is still running, read as it is."""
+"""The log directory of a running Apache Kafka."""
 
 from pathlib import Path
 
@@ -8,20 +8,20 @@ from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import bronze
 from kohort.pipeline.forensics.silver import (
-    commits,
-    generations,
-    group_events,
-    memberships,
-    undecodable,
+    commits_table,
+    generations_table,
+    group_events_table,
+    memberships_table,
+    undecodable_table,
 )
-from kohort.pipeline.forensics.silver.choosing import sort_out
+from kohort.pipeline.forensics.silver.record_kinds import split_by_kind
 from tests.apache.cluster import Kafka
 from tests.pipeline.forensics.apache_log import copy_log_after
-from tests.pipeline.forensics.histories import tuples
+from tests.pipeline.forensics.history_bytes import tuples
 
 
 def live_through(kafka: Kafka) -> str:
-    """A member commits plainly, in a transaction and in one that is aborted, and leaves."""
+    """A member commits without a transaction, in a committed and in an aborted one, and leaves."""
     servers = kafka.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics([NewTopic("orders", 1, 1)]).values():
@@ -58,20 +58,22 @@ def live_through(kafka: Kafka) -> str:
     return member_id
 
 
-def test_what_a_group_of_a_running_kafka_did_is_in_its_log(
+def test_the_history_of_a_group_is_read_from_a_running_kafka(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, member_id = copy_log_after(live_through, tmp_path)
 
     records = bronze.read(spark, bronze.survey(spark, log)).cache()
-    kept = generations.build(records).cache()
+    kept = generations_table.build(records).cache()
 
-    assert tuples(commits.build(sort_out(records), kept), "committed", "step", "owner") == [
+    assert tuples(
+        commits_table.build(split_by_kind(records), kept), "committed", "step", "owner"
+    ) == [
         (3, None, member_id),
         (4, -1, member_id),
         (5, 2, member_id),
     ]
-    assert tuples(memberships.build(kept, group_events.build(records)), "client_id", "ending") == [
-        ("clerk", "gone")
-    ]
-    assert undecodable.build(sort_out(records)).count() == 0
+    assert tuples(
+        memberships_table.build(kept, group_events_table.build(records)), "client_id", "ending"
+    ) == [("clerk", "gone")]
+    assert undecodable_table.build(split_by_kind(records)).count() == 0

@@ -1,10 +1,12 @@
-"""The page says what the tables and findings say."""
+"""The documentation page is up to date."""
 
-from kohort.pipeline.forensics.docs import forensics_markdown
 from tests.tidy.repository import ROOT
+from tools.docgen.forensics_page import forensics_markdown
 
 
-def test_the_page_on_forensics_is_fresh() -> None:
-    page = (ROOT / "docs" / "forensics.md").read_text("utf-8")
+def test_the_forensics_page_is_up_to_date() -> None:
+    page = (ROOT / "docs" / "reference" / "forensics.md").read_text("utf-8")
 
-    assert page == forensics_markdown(), "python -m kohort.pipeline.forensics.docs writes it anew"
+    assert page == forensics_markdown(), (
+        "run python -m tools.docgen.forensics_page > docs/reference/forensics.md"
+    )

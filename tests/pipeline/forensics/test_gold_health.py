@@ -1,19 +1,19 @@
-"""How a group did, window by window."""
+"""The table group_health."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from kohort.pipeline.forensics import tables
-from kohort.pipeline.forensics.gold import group_health
-from tests.pipeline.forensics.stories import C, G, M, beats, listed, tell
+from kohort.pipeline.forensics.gold import group_health_table
+from tests.pipeline.forensics.row_histories import C, G, M, beats, build_silver, listed
 from tests.pipeline.forensics.test_gold_rebalances import build
 
 HOUR = 3600
 A = M("a", "t0 t1")
 
 
-def test_health_is_told_by_the_hour(spark: SparkSession) -> None:
-    told = tell(
+def test_health_is_computed_per_hour(spark: SparkSession) -> None:
+    told = build_silver(
         spark,
         flapping=[
             G(0, 1, A, M("b1", "t2 t3")),
@@ -27,7 +27,7 @@ def test_health_is_told_by_the_hour(spark: SparkSession) -> None:
     )
 
     rebalances = build(told).localCheckpoint()
-    health = group_health.build(rebalances=rebalances, generations=told.generations)
+    health = group_health_table.build(rebalances=rebalances, generations=told.generations)
     rows = [row for row in listed(health.orderBy("window_start")) if row["group_id"] == "flapping"]
 
     schema = StructType.fromDDL(tables.GROUP_HEALTH.ddl)

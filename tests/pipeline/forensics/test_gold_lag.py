@@ -1,4 +1,4 @@
-"""How far behind, and one word for it."""
+"""The tables lag and lag_status."""
 
 from typing import Any
 
@@ -7,8 +7,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from kohort.pipeline.forensics import tables
-from kohort.pipeline.forensics.gold import lag, lag_status
-from tests.pipeline.forensics.stories import C, D, G, L, M, Row, X, beats, listed, tell
+from kohort.pipeline.forensics.gold import lag_status_table, lag_table
+from tests.pipeline.forensics.row_histories import (
+    C,
+    D,
+    G,
+    L,
+    M,
+    Row,
+    X,
+    beats,
+    build_silver,
+    listed,
+)
 
 
 def looks(of: str, *, rate: float = 10, until: int = 600) -> list[Row]:
@@ -52,7 +63,7 @@ STORIES: dict[str, tuple[list[Row], str | None]] = {
         [owned("h"), *beats(5, 600, every=5, of="h0"), *looks("h0", rate=20)],
         "warning",
     ),
-    "nobody looked": ([owned("i"), *beats(5, 600, every=5, of="i0")], "ok"),
+    "log end unknown": ([owned("i"), *beats(5, 600, every=5, of="i0")], "ok"),
     "removed": ([owned("j"), *beats(5, 300, every=5, of="j0"), X(310, "j0")], None),
     "deleted": ([owned("k"), *beats(5, 300, every=5, of="k0"), D(310)], None),
     "set back by a clock": (
@@ -65,10 +76,10 @@ STORIES: dict[str, tuple[list[Row], str | None]] = {
 
 @pytest.fixture(scope="module")
 def statuses(spark: SparkSession) -> dict[str, dict[str, Any]]:
-    told = tell(spark, {name: rows for name, (rows, _) in STORIES.items()}, in_order=False)
-    lags = lag.build(commits=told.commits, ends=told.ends)
-    built = lag_status.build(
-        lately=lag_status.lately(lags),
+    told = build_silver(spark, {name: rows for name, (rows, _) in STORIES.items()}, in_order=False)
+    lags = lag_table.build(commits=told.commits, ends=told.ends)
+    built = lag_status_table.build(
+        recent_lag=lag_status_table.recent_lag(lags),
         ownership=told.ownership,
         generations=told.generations,
         ends=told.ends,
@@ -79,24 +90,22 @@ def statuses(spark: SparkSession) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_partition_has_the_word_it_deserves(
-    statuses: dict[str, dict[str, Any]], name: str
-) -> None:
+def test_a_partition_has_its_lag_status(statuses: dict[str, dict[str, Any]], name: str) -> None:
     _, status = STORIES[name]
 
     assert (statuses[name]["status"] if name in statuses else None) == status
 
 
-def test_a_status_has_its_figures_and_its_reason(statuses: dict[str, dict[str, Any]]) -> None:
+def test_a_status_has_its_numbers_and_its_reason(statuses: dict[str, dict[str, Any]]) -> None:
     stopped = statuses["stopped"]
 
     assert (stopped["since"], stopped["committed"], stopped["log_end"]) == (300.0, 3000, 6000)
     assert (stopped["lag_records"], stopped["owner"]) == (3000, "a")
-    assert stopped["reason"] == "no commit for 5 min, with 3,000 records to read"
+    assert stopped["reason"] == "no commit for 5 min, lag 3,000 records"
 
 
-def test_lag_in_seconds_is_how_long_ago_the_log_ended_there(spark: SparkSession) -> None:
-    told = tell(
+def test_lag_in_seconds_is_the_time_since_the_log_end_was_there(spark: SparkSession) -> None:
+    told = build_silver(
         spark,
         behind=[L(0, "t0", 0), L(100, "t0", 1000), C(110, "t0", 500), L(120, "t0", 1000)],
         level=[L(0, "u0", 0), L(100, "u0", 1000), C(110, "u0", 1000)],
@@ -104,7 +113,7 @@ def test_lag_in_seconds_is_how_long_ago_the_log_ended_there(spark: SparkSession)
         unseen=[C(110, "w0", 10)],
     )
 
-    rows = listed(lag.build(commits=told.commits, ends=told.ends).orderBy("group_id", "at"))
+    rows = listed(lag_table.build(commits=told.commits, ends=told.ends).orderBy("group_id", "at"))
 
     known = [(r["group_id"], r["at"], r["lag_records"], r["lag_seconds"]) for r in rows]
     assert known == [

@@ -1,4 +1,4 @@
-"""Whole runs: from a copied log and from clusters that live, to tables that explain themselves."""
+"""Complete runs, from a copied log and from a running cluster."""
 
 from pathlib import Path
 
@@ -6,40 +6,38 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.pipeline.forensics import tables
+from kohort.pipeline.forensics.options import ForensicsOptions
 from kohort.pipeline.forensics.run import run
 from kohort.pipeline.forensics.store import NoTables, Store
-from kohort.pipeline.forensics.wish import ForensicsWish
-from tests.client.clusters import Cluster
-from tests.client.crowds import crowd_of
-from tests.pipeline.forensics.commanding import make_corpus, triggers_in
+from tests.client.consumer_crowd import crowd_of
+from tests.client.node_cluster import Cluster
+from tests.pipeline.forensics.forensics_process import generate_history, triggers_in
 
-KINDS = ("deploy-in-a-row", "crash-loop", "steady")
+SCENARIOS = ("deploy-in-a-row", "crash-loop", "steady")
 
 
-def test_a_copied_log_is_explained_as_it_happened(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_triggers_of_a_copied_log_equal_its_labels(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "tables"
-    corpus = make_corpus(tmp_path / "corpus", *KINDS)
+    history = generate_history(tmp_path / "history", *SCENARIOS)
     steps: list[str] = []
 
     summary = run(
         spark,
-        ForensicsWish(target=f"{target}", log=corpus.log, ends=corpus.ends),
-        watch=lambda what, _step, _steps: steps.append(what),
+        ForensicsOptions(target=f"{target}", log=history.log, ends=history.ends),
+        on_progress=lambda text, _step, _steps: steps.append(text),
     )
 
     store = Store(spark, f"{target}")
-    told = triggers_in(spark, target)
-    assert told == corpus.triggers
-    assert summary.figures["has_events"]
-    assert summary.figures["tables"]["rebalances"] >= len(told)
-    assert summary.torn == ()
+    triggers = triggers_in(spark, target)
+    assert triggers == history.triggers
+    assert summary.table_summary["has_events"]
+    assert summary.table_summary["tables"]["rebalances"] >= len(triggers)
+    assert summary.incomplete == ()
     assert steps[-1] == "findings"
-    assert store.summary()["tables"] == summary.figures["tables"]
+    assert store.summary()["tables"] == summary.table_summary["tables"]
 
 
-def test_tables_that_were_cut_off_are_not_taken_for_whole(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_interrupted_tables_are_not_complete(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, f"{tmp_path}")
     store.complete({"tables": {}})
 
@@ -49,7 +47,7 @@ def test_tables_that_were_cut_off_are_not_taken_for_whole(
         store.summary()
 
 
-def test_a_cluster_is_looked_at_as_it_lives(
+def test_a_running_cluster_is_analysed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     own = cluster.name_group()
@@ -63,19 +61,19 @@ def test_a_cluster_is_looked_at_as_it_lives(
         crowd.settle()
         crowd.leave(second)
         crowd.settle()
-        wish = ForensicsWish(
+        options = ForensicsOptions(
             target=f"{tmp_path}",
             bootstrap_servers=cluster.bootstrap_servers,
             groups=(crowd.group,),
             group_id=own,
         )
-        summary = run(spark, wish)
+        summary = run(spark, options)
 
-    has_events = bool(summary.figures["has_events"])
+    has_events = bool(summary.table_summary["has_events"])
     rows = Store(spark, f"{tmp_path}").read(tables.REBALANCES).orderBy("generation").collect()
     triggers = [row.trigger for row in rows]
     assert triggers[:2] == ["member-joined", "member-joined"]
-    # Without events, a member that never committed may have left or died: nobody can tell.
+    # Without events, it is unknown whether a member without commits left or died.
     assert triggers[2] == "member-left" or (triggers[2] == "session-expired" and not has_events)
     assert {row.group_id for row in rows} == {crowd.group}
     assert {row.is_exact for row in rows} == {has_events}

@@ -1,4 +1,4 @@
-"""Silver from bytes: what records say of memberships, ownership and commits, story by story."""
+"""The silver tables of small histories."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.coordinator.notes import (
+from kohort.coordinator.events import (
     Departure,
     InstanceReplaced,
     MemberGone,
@@ -15,21 +15,21 @@ from kohort.coordinator.notes import (
     RebalanceStarted,
     Trigger,
 )
-from kohort.coordinator.states import GroupState
+from kohort.coordinator.groups.classic.states import GroupState
 from kohort.pipeline.forensics import tables
 from kohort.pipeline.forensics.silver import (
-    commits,
-    generations,
-    group_events,
-    memberships,
-    ownership,
-    undecodable,
+    commits_table,
+    generations_table,
+    group_events_table,
+    memberships_table,
+    ownership_table,
+    undecodable_table,
 )
-from kohort.pipeline.forensics.silver.choosing import sort_out
-from kohort.pipeline.forensics.silver.conforming import conform
+from kohort.pipeline.forensics.silver.record_kinds import split_by_kind
+from kohort.pipeline.forensics.store import conform
 from kohort.types import Generation, GroupId, MemberId, Millis, Partition, Topic
 from kohort.wire.consumer_offsets import ConsumerGroupMetadataKey, OffsetCommitKey, encode_key
-from tests.pipeline.forensics.histories import (
+from tests.pipeline.forensics.history_bytes import (
     History,
     member,
     party,
@@ -47,9 +47,9 @@ MOVED = ("topic", "partition", "log_offset", "committed", "step", "owner", "gene
 
 
 def read(spark: SparkSession, *histories: History) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Records, generations and events of some histories, read once for what is built on them."""
+    """Records, generations and events of some histories, built once."""
     came = records(spark, *histories)
-    kept, events = generations.build(came), group_events.build(came)
+    kept, events = generations_table.build(came), group_events_table.build(came)
     return came, settled(kept), settled(events)
 
 
@@ -63,7 +63,7 @@ def started(generation: int, at: int, group: str = "g") -> RebalanceStarted:
         group_id=GroupId(group),
         generation=Generation(generation),
         trigger=Trigger.MEMBER_JOINED,
-        culprit=None,
+        initiator=None,
         client_reason=None,
         state_before=GroupState.STABLE,
         waited_for=(),
@@ -77,7 +77,7 @@ def gone(member_id: str, at: int, departure: Departure = Departure.LEFT) -> Memb
 
 
 def scaled_up_and_down() -> History:
-    """One member, two, the other one, none, and no group."""
+    """One member, two, the other one, none, then the group is deleted."""
     history = History()
     history.formed("g", 1, {"a": "t0 t1"}, at=1_000)
     history.committed("g", "t0", 10, at=1_100)
@@ -94,7 +94,7 @@ def scaled_up_and_down() -> History:
     return history
 
 
-def test_generations_are_what_was_kept_in_the_order_of_the_log(spark: SparkSession) -> None:
+def test_generations_are_in_log_order(spark: SparkSession) -> None:
     _, kept, _ = read(spark, scaled_up_and_down(), History())
 
     assert tuples(kept, "offset", "generation", "kind", "at", "leader", "size(members)") == [
@@ -106,19 +106,19 @@ def test_generations_are_what_was_kept_in_the_order_of_the_log(spark: SparkSessi
     ]
 
 
-def test_memberships_end_with_the_generation_they_are_not_in(spark: SparkSession) -> None:
+def test_memberships_end_with_the_first_generation_without_them(spark: SparkSession) -> None:
     _, kept, events = read(spark, scaled_up_and_down())
 
-    assert tuples(memberships.build(kept, events), *ENDED) == [
+    assert tuples(memberships_table.build(kept, events), *ENDED) == [
         ("g", "a", 1, 2, 1_000, 3_000, "gone", False),
         ("g", "b", 2, 3, 2_000, 4_000, "gone", False),
     ]
 
 
-def test_ownership_runs_until_the_next_generation_is_kept(spark: SparkSession) -> None:
+def test_ownership_lasts_until_the_next_generation(spark: SparkSession) -> None:
     _, kept, events = read(spark, scaled_up_and_down())
 
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 2, 1_000, 3_000, None),
         ("g", "t", 0, "b", 3, 3, 3_000, 4_000, 0),
         ("g", "t", 1, "a", 1, 1, 1_000, 2_000, None),
@@ -126,10 +126,10 @@ def test_ownership_runs_until_the_next_generation_is_kept(spark: SparkSession) -
     ]
 
 
-def test_commits_know_their_step_their_owner_and_their_generation(spark: SparkSession) -> None:
+def test_commits_have_step_owner_and_generation(spark: SparkSession) -> None:
     came, kept, _ = read(spark, scaled_up_and_down())
 
-    assert tuples(commits.build(sort_out(came), kept), *MOVED) == [
+    assert tuples(commits_table.build(split_by_kind(came), kept), *MOVED) == [
         ("t", 0, 1, 10, None, "a", 1),
         ("t", 0, 11, 30, None, None, None),
         ("t", 0, 6, 8, -2, "b", 3),
@@ -140,30 +140,30 @@ def test_commits_know_their_step_their_owner_and_their_generation(spark: SparkSe
     ]
 
 
-def test_copies_of_records_change_nothing(spark: SparkSession) -> None:
+def test_duplicates_of_records_change_nothing(spark: SparkSession) -> None:
     history = scaled_up_and_down()
     history.noted(gone("b", 3_900))
     twice = repeated(history, *range(12), 4, 4)
     came, kept, events = read(spark, history)
     came_twice, kept_twice, events_twice = read(spark, twice)
 
-    assert tuples(commits.build(sort_out(came_twice), kept_twice), *MOVED) == tuples(
-        commits.build(sort_out(came), kept), *MOVED
+    assert tuples(commits_table.build(split_by_kind(came_twice), kept_twice), *MOVED) == tuples(
+        commits_table.build(split_by_kind(came), kept), *MOVED
     )
-    assert tuples(ownership.build(kept_twice, events_twice), *HELD) == tuples(
-        ownership.build(kept, events), *HELD
+    assert tuples(ownership_table.build(kept_twice, events_twice), *HELD) == tuples(
+        ownership_table.build(kept, events), *HELD
     )
     assert events_twice.count() == 1
 
 
-def test_what_compaction_left_is_read_as_if_nothing_had_been_between(spark: SparkSession) -> None:
+def test_compacted_records_are_ignored(spark: SparkSession) -> None:
     came, kept, events = read(spark, without(scaled_up_and_down(), 0, 1, 3, 4))
 
-    assert tuples(ownership.build(kept, events), *OWNED) == [
+    assert tuples(ownership_table.build(kept, events), *OWNED) == [
         ("g", "t", 0, "b", 3, 3),
         ("g", "t", 1, "b", 3, 3),
     ]
-    assert tuples(commits.build(sort_out(came), kept), *MOVED)[-1] == (
+    assert tuples(commits_table.build(split_by_kind(came), kept), *MOVED)[-1] == (
         "t",
         1,
         2,
@@ -183,7 +183,11 @@ def test_the_same_group_in_two_logs_is_two_groups(spark: SparkSession) -> None:
     came, kept, _ = read(spark, first, second)
 
     assert tuples(
-        commits.build(sort_out(came), kept), "log_partition", "committed", "step", "owner"
+        commits_table.build(split_by_kind(came), kept),
+        "log_partition",
+        "committed",
+        "step",
+        "owner",
     ) == [
         (0, 5, None, "a"),
         (1, 3, None, "b"),
@@ -198,17 +202,19 @@ def test_a_clock_that_steps_back_does_not_change_the_order(spark: SparkSession) 
     history.committed("g", "t0", 7, at=8_500)
     came, kept, events = read(spark, history)
 
-    assert tuples(commits.build(sort_out(came), kept), "log_offset", "step", "owner") == [
+    assert tuples(
+        commits_table.build(split_by_kind(came), kept), "log_offset", "step", "owner"
+    ) == [
         (2, None, "b"),
         (3, 2, "b"),
     ]
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 1, 9_000, 8_000, None),
         ("g", "t", 0, "b", 2, 2, 8_000, None, 0),
     ]
 
 
-def test_an_eager_group_owns_nothing_from_the_beginning_of_a_rebalance(
+def test_an_eager_group_owns_nothing_from_the_start_of_a_rebalance(
     spark: SparkSession,
 ) -> None:
     history = History()
@@ -221,7 +227,7 @@ def test_an_eager_group_owns_nothing_from_the_beginning_of_a_rebalance(
     history.noted(started(4, 3_900))
     _, kept, events = read(spark, history)
 
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 1, 1_000, 1_700, None),
         ("g", "t", 0, "a", 2, 2, 2_000, 2_400, 300),
         ("g", "t", 0, "a", 4, 4, 3_000, 3_900, 600),
@@ -231,7 +237,7 @@ def test_an_eager_group_owns_nothing_from_the_beginning_of_a_rebalance(
     ]
 
 
-def test_a_cooperative_group_keeps_what_it_owns_through_a_rebalance(spark: SparkSession) -> None:
+def test_a_cooperative_group_keeps_its_partitions_during_a_rebalance(spark: SparkSession) -> None:
     history = History()
     history.formed("g", 1, {"a": "t0 t1"}, at=1_000, protocol="cooperative-sticky")
     history.noted(started(1, 1_700))
@@ -242,14 +248,14 @@ def test_a_cooperative_group_keeps_what_it_owns_through_a_rebalance(spark: Spark
     history.formed("g", 3, {"a": "t0", "b": "t1"}, at=3_000, protocol="cooperative-sticky")
     _, kept, events = read(spark, history)
 
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 3, 1_000, None, None),
         ("g", "t", 1, "a", 1, 1, 1_000, 2_000, None),
         ("g", "t", 1, "b", 3, 3, 3_000, None, 1_000),
     ]
 
 
-def test_a_member_that_is_out_owns_nothing_any_more(spark: SparkSession) -> None:
+def test_a_removed_member_owns_nothing(spark: SparkSession) -> None:
     history = History()
     history.formed("g", 1, {"a": "t0", "b": "t1"}, at=1_000, protocol="cooperative-sticky")
     history.noted(gone("b", 1_400, Departure.SESSION_EXPIRED))
@@ -257,18 +263,18 @@ def test_a_member_that_is_out_owns_nothing_any_more(spark: SparkSession) -> None
     history.noted(gone("a", 2_900))
     _, kept, events = read(spark, history)
 
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 2, 1_000, 2_900, None),
         ("g", "t", 1, "a", 2, 2, 2_000, 2_900, 600),
         ("g", "t", 1, "b", 1, 1, 1_000, 1_400, None),
     ]
-    assert tuples(memberships.build(kept, events), *ENDED) == [
+    assert tuples(memberships_table.build(kept, events), *ENDED) == [
         ("g", "a", 1, 2, 1_000, 2_900, "left", True),
         ("g", "b", 1, 1, 1_000, 1_400, "session-expired", True),
     ]
 
 
-def test_a_rebalance_of_another_life_of_the_group_is_not_believed(spark: SparkSession) -> None:
+def test_an_event_of_an_earlier_group_with_the_same_name_is_ignored(spark: SparkSession) -> None:
     history = History()
     history.formed("g", 1, {"a": "t0"}, at=1_000)
     history.noted(started(1, 1_500))
@@ -277,21 +283,21 @@ def test_a_rebalance_of_another_life_of_the_group_is_not_believed(spark: SparkSe
     history.formed("g", 1, {"z": "t0"}, at=4_000)
     _, kept, events = read(spark, history)
 
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 1, 1_000, 1_500, None),
         ("g", "t", 0, "z", 1, 1, 4_000, None, 2_500),
     ]
 
 
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("has_event", [False, True])
 def test_a_static_member_that_restarts_is_replaced(
     spark: SparkSession,
-    is_told: bool,  # noqa: FBT001 - pytest gives parameters by name
+    has_event: bool,  # noqa: FBT001 - pytest gives parameters by name
 ) -> None:
     history = History()
     others = [member("b", "t1")]
     history.formed("g", 1, [member("a", "t0", instance_id="i"), *others], at=1_000)
-    if is_told:
+    if has_event:
         note = InstanceReplaced(
             at=Millis(1_900),
             group_id=GroupId("g"),
@@ -303,20 +309,20 @@ def test_a_static_member_that_restarts_is_replaced(
     history.formed("g", 1, [member("z", "t0", instance_id="i"), *others], at=2_000)
     _, kept, events = read(spark, history)
 
-    when = 1_900 if is_told else 2_000
-    assert tuples(memberships.build(kept, events), *ENDED) == [
-        ("g", "a", 1, 1, 1_000, when, "replaced", is_told),
+    when = 1_900 if has_event else 2_000
+    assert tuples(memberships_table.build(kept, events), *ENDED) == [
+        ("g", "a", 1, 1, 1_000, when, "replaced", has_event),
         ("g", "b", 1, 1, 1_000, None, None, False),
         ("g", "z", 1, 1, when, None, None, False),
     ]
-    assert tuples(ownership.build(kept, events), *HELD) == [
+    assert tuples(ownership_table.build(kept, events), *HELD) == [
         ("g", "t", 0, "a", 1, 1, 1_000, when, None),
         ("g", "t", 0, "z", 1, 1, 2_000, None, 2_000 - when),
         ("g", "t", 1, "b", 1, 1, 1_000, None, None),
     ]
 
 
-def test_a_membership_begins_when_its_member_joined_if_an_event_tells(
+def test_a_membership_starts_with_its_join_event(
     spark: SparkSession,
 ) -> None:
     history = History()
@@ -325,10 +331,10 @@ def test_a_membership_begins_when_its_member_joined_if_an_event_tells(
     history.formed("g", 1, {"a": "t0"}, at=1_000)
     _, kept, events = read(spark, history)
 
-    assert tuples(memberships.build(kept, events), *BEEN) == [("g", "a", 1, 1, 400, None)]
+    assert tuples(memberships_table.build(kept, events), *BEEN) == [("g", "a", 1, 1, 400, None)]
 
 
-def test_an_event_in_pieces_is_one_event_and_half_of_one_is_set_aside(
+def test_an_event_in_parts_is_one_event_and_an_incomplete_one_is_undecodable(
     spark: SparkSession,
 ) -> None:
     history = History()
@@ -347,12 +353,12 @@ def test_an_event_in_pieces_is_one_event_and_half_of_one_is_set_aside(
     ]
     (body,) = events.where("offset = 1").select("body").collect()
     assert json.loads(body[0])["partitions"]["t"] == list(range(200))
-    bad = tuples(undecodable.build(sort_out(came)), "topic", "offset", "reason")
+    bad = tuples(undecodable_table.build(split_by_kind(came)), "topic", "offset", "reason")
     assert len(bad) == pieces - 1
-    assert {reason for _, _, reason in bad} == {f"{pieces - 1} of {pieces} parts are here"}
+    assert {reason for _, _, reason in bad} == {f"found {pieces - 1} of {pieces} parts"}
 
 
-def test_what_makes_no_sense_is_set_aside_and_the_rest_is_read(spark: SparkSession) -> None:
+def test_undecodable_records_are_reported_and_the_others_are_read(spark: SparkSession) -> None:
     history = History()
     history.formed("g", 1, {"a": "t0"}, at=1_000)
     history.committed("g", "t0", 5, at=1_100)
@@ -369,7 +375,9 @@ def test_what_makes_no_sense_is_set_aside_and_the_rest_is_read(spark: SparkSessi
     history.raw(b"\0\1\0\1g\0\1\xff\0\0\0\0", sound, at=2_000)
     came, kept, events = read(spark, repeated(history, 2))
 
-    bad = tuples(undecodable.build(sort_out(came)), "topic", "offset", "timestamp", "reason")
+    bad = tuples(
+        undecodable_table.build(split_by_kind(came)), "topic", "offset", "timestamp", "reason"
+    )
     assert [row[:3] for row in bad] == [
         ("__consumer_offsets", 2, 1_200),
         ("__consumer_offsets", 3, 1_300),
@@ -384,16 +392,18 @@ def test_what_makes_no_sense_is_set_aside_and_the_rest_is_read(spark: SparkSessi
     assert "GroupMetadataValue v3" in reasons[1]
     assert reasons[2:5] == [
         "no key",
-        "a key too short to say what it is",
-        "no kind of record has the number 4660",
+        "the key is shorter than 2 bytes",
+        "unknown record type 4660",
     ]
     assert "topic at byte 7: not UTF-8" in reasons[5]
-    assert "no JSON" in reasons[6]
-    assert tuples(undecodable.count_skipped(sort_out(came)), "kind", "records") == [
+    assert "not JSON" in reasons[6]
+    assert tuples(undecodable_table.count_skipped(split_by_kind(came)), "kind", "records") == [
         ("ConsumerGroupMetadata", 1),
         ("ShareGroupMetadata", 1),
     ]
-    assert tuples(commits.build(sort_out(came), kept), *MOVED) == [("t", 0, 1, 5, None, "a", 1)]
+    assert tuples(commits_table.build(split_by_kind(came), kept), *MOVED) == [
+        ("t", 0, 1, 5, None, "a", 1)
+    ]
     assert events.count() == 0
 
 
@@ -402,10 +412,10 @@ def test_every_table_has_exactly_its_columns_even_when_it_is_empty(spark: SparkS
     built = [
         (tables.GENERATIONS, kept),
         (tables.GROUP_EVENTS, events),
-        (tables.MEMBERSHIPS, memberships.build(kept, events)),
-        (tables.OWNERSHIP, ownership.build(kept, events)),
-        (tables.COMMITS, commits.build(sort_out(came), kept)),
-        (tables.UNDECODABLE, undecodable.build(sort_out(came))),
+        (tables.MEMBERSHIPS, memberships_table.build(kept, events)),
+        (tables.OWNERSHIP, ownership_table.build(kept, events)),
+        (tables.COMMITS, commits_table.build(split_by_kind(came), kept)),
+        (tables.UNDECODABLE, undecodable_table.build(split_by_kind(came))),
     ]
 
     for table, frame in built:
@@ -413,7 +423,7 @@ def test_every_table_has_exactly_its_columns_even_when_it_is_empty(spark: SparkS
         assert frame.count() == 0
 
 
-def test_a_table_is_refused_what_does_not_fit(spark: SparkSession) -> None:
+def test_a_frame_with_other_columns_is_refused(spark: SparkSession) -> None:
     ends = spark.sql(
         "SELECT 1 AS more, now() AS at, 't' AS topic, CAST(1 AS SMALLINT) AS partition, "
         "1 AS log_start, 2L AS log_end"

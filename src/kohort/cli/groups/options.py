@@ -1,25 +1,25 @@
-"""Options that several commands about groups take."""
+"""Options that several group commands share."""
 
 from typing import Annotated
 
 import typer
 
-from kohort.cli.clusters import complete_groups
+from kohort.cli.cluster_options import complete_groups
 
 Groups = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP", help="Which ones.", autocompletion=complete_groups),
+    typer.Argument(metavar="GROUP", help="Group ids.", autocompletion=complete_groups),
 ]
 Group = Annotated[
-    str, typer.Argument(metavar="GROUP", help="Which one.", autocompletion=complete_groups)
+    str, typer.Argument(metavar="GROUP", help="Group id.", autocompletion=complete_groups)
 ]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="All there are.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show more of each.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="Select all groups.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show more columns.")]
 Scope = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
         metavar="TOPIC[:P,P]",
-        help="This topic, or some of its partitions; may be repeated.",
+        help="Select this topic, or some of its partitions. May be repeated.",
     ),
 ]

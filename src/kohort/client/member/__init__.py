@@ -1,4 +1,4 @@
-"""A member of a consumer group as a pure machine: events in, effects and a deadline out.
+"""A consumer group member as a pure state machine: events in, effects and a deadline out.
 
-Nothing in here waits, asks for the time, rolls dice or knows a socket.
+It does no I/O and uses no clock and no random source of its own.
 """

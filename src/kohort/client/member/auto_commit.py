@@ -1,10 +1,10 @@
-"""The clock of a member that commits by itself: when to ask the program how far it has come."""
+"""The auto-commit timer: when to request processed positions from the application."""
 
-from kohort.client.member.committing import Commits, Occasion, Positions
-from kohort.client.member.effects import TellPositions
+from kohort.client.member.effects import RequestPositions
+from kohort.client.member.member_settings import MemberSettings
 from kohort.client.member.membership import Membership, MemberState
+from kohort.client.member.offset_commit import CommitTrigger, OffsetCommits, OffsetsByPartition
 from kohort.client.member.outbox import Outbox
-from kohort.client.member.settings import MemberSettings
 from kohort.types import Millis
 
 
@@ -14,7 +14,7 @@ class AutoCommit:
         settings: MemberSettings,
         outbox: Outbox,
         membership: Membership,
-        commits: Commits,
+        commits: OffsetCommits,
     ) -> None:
         self._settings = settings
         self._outbox = outbox
@@ -23,7 +23,7 @@ class AutoCommit:
         self._next_at: Millis | None = None
 
     def start(self, now: Millis) -> None:
-        """Count from now, unless it counts already."""
+        """Start the timer unless it runs already."""
         if self._next_at is None:
             self.restart(now)
 
@@ -31,21 +31,18 @@ class AutoCommit:
         if self._settings.enable_auto_commit:
             self._next_at = Millis(now + self._settings.auto_commit_interval_ms)
 
-    def stop(self) -> None:
-        self._next_at = None
-
-    def tick(self, now: Millis) -> None:
+    def advance(self, now: Millis) -> None:
         due = self.due()
         if due is not None and now >= due:
             self.restart(now)
-            if not self._commits.has(Occasion.PERIODIC):
-                self._outbox.say(TellPositions())
+            if not self._commits.has(CommitTrigger.PERIODIC):
+                self._outbox.add(RequestPositions())
 
-    def take(self, positions: Positions, now: Millis) -> None:
-        ends_at = Millis(now + self._settings.auto_commit_interval_ms)
-        self._commits.keep(Occasion.PERIODIC, positions, ends_at)
+    def take_positions(self, positions: OffsetsByPartition, now: Millis) -> None:
+        deadline = Millis(now + self._settings.auto_commit_interval_ms)
+        self._commits.commit_automatically(CommitTrigger.PERIODIC, positions, deadline)
 
     def due(self) -> Millis | None:
-        """Not before it can be kept. A member that leaves sees to it at the end."""
+        """None while no commit is possible. A member that leaves commits separately."""
         is_leaving = self._membership.state in (MemberState.LEAVING, MemberState.ENDED)
         return None if is_leaving or not self._commits.is_possible else self._next_at

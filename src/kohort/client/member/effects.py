@@ -1,18 +1,17 @@
-"""What a member wants done, in the order it wants it: data for somebody else to carry out."""
+"""Effects of a group member: what the caller must do, in this order. Plain data."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 from kohort.client.errors import ConsumerError
-from kohort.client.member.events import Position, Question, RequestNumber
+from kohort.client.member.member_events import CallId, OffsetAndMetadata, RequestId
 from kohort.client.rebalances import Rebalance
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import BrokerId, Millis, Topic, value
+from kohort.types import BrokerId, Millis, Topic, TopicPartition, value
 
 
 @value
-class Broker:
-    """Where a request goes. Host and port tell how to reach it, as the cluster names it."""
+class BrokerAddress:
+    """Where a request goes. Host and port are those that the cluster advertises."""
 
     node_id: BrokerId
     host: str
@@ -20,124 +19,124 @@ class Broker:
 
 
 @value
-class Send:
-    """Carry this to a broker, any one where none is named, in the newest version both speak.
+class SendRequest:
+    """Send this to a broker, or to any broker if None, in the newest version both support.
 
-    Exactly one Answered or Unanswered comes back under its number. Requests to one broker arrive
-    there in the order they were sent, but for joins and syncs, which wait long for other members
-    and travel beside the rest.
+    Exactly one ResponseReceived or RequestFailed follows for its request_id. Requests to one broker
+    arrive in order, except JoinGroup and SyncGroup: these wait long for other members, so they use
+    their own connection.
     """
 
-    number: RequestNumber
-    broker: Broker | None
+    request_id: RequestId
+    broker: BrokerAddress | None
     body: object
     timeout_ms: Millis
 
 
-class Change(StrEnum):
+class AssignmentChange(StrEnum):
     ASSIGNED = "assigned"
     REVOKED = "revoked"
     LOST = "lost"
 
 
 @value
-class Call:
-    """Tell the listener, on the program's own thread, and come back with CallbackReturned.
+class CallListener:
+    """Call the listener on the application's thread, then send CallbackReturned.
 
-    It is asked for while the program is in poll, in unsubscribe or in close; if the program has
-    left poll meanwhile, the listener is called in the next one, before any record is handed out.
-    At most one is under way. What is assigned is held before the listener hears of it, what is
-    revoked or lost until it has heard. No record of a partition that is about to go is handed out
-    once the call is known. The listener hears of an assignment also when it adds nothing, as in
-    Kafka; of a revocation or loss only when something goes.
+    The member requests it while the application is in poll, unsubscribe or close. If the
+    application has left poll meanwhile, call the listener in the next poll, before any record is
+    returned. At most one call is in progress. Assigned partitions are owned before the call;
+    revoked and lost partitions are owned until it returns, but no record of theirs is returned once
+    the call is known. As in Kafka, an assignment calls the listener even if it adds nothing; a
+    revocation or loss only if partitions go.
     """
 
-    change: Change
+    change: AssignmentChange
     partitions: frozenset[TopicPartition]
-    """What comes or goes; the rest stays as it is."""
+    """Only the partitions that change."""
 
 
 @value
 class AwaitPoll:
-    """Say Polled as soon as the program is in poll: at once, if it is there now.
+    """Send Polled as soon as the application is in poll, or now if it is.
 
-    So that a listener is called, and positions are told, while the program is at rest, and a
-    program that waits in one long poll is not taken for one that is stuck.
+    Listeners are called and positions are read only while the application waits in poll. It also
+    keeps an application that waits in one long poll from exceeding max.poll.interval.ms.
     """
 
 
 @value
-class TellPositions:
-    """Answer with PositionsTold, at once: what the program has done with and not yet committed."""
+class RequestPositions:
+    """Reply at once with PositionsReported: positions that are processed and not yet committed."""
 
-    leaving: frozenset[TopicPartition] = frozenset()
-    """About to go: from now on no record of theirs is handed out, lest it be read twice."""
+    revoking: frozenset[TopicPartition] = frozenset()
+    """Return no more records of these: they would be read twice."""
 
 
 @value
 class WatchTopics:
-    """Keep an eye on these topics and tell what is seen with TopicsSeen, soon and on change.
+    """Keep metadata of these topics; send TopicsUpdated soon, and after each change.
 
-    The program's own, and for a leader those of everyone in its group.
+    They are the subscribed topics; for a leader, those of all members.
     """
 
     topics: frozenset[Topic]
 
 
 @value
-class Committed:
-    """The answer to CommitAsked. Without an error, all of it is kept."""
+class CommitCompleted:
+    """The result of CommitRequested. Without an error, all of it is committed."""
 
-    question: Question
+    call_id: CallId
     error: ConsumerError | None = None
 
 
 @value
-class CommittedTold:
-    """The answer to CommittedAsked; partitions without a commit are missing."""
+class CommittedFetched:
+    """The result of CommittedRequested. Partitions without a committed offset are missing."""
 
-    question: Question
-    positions: Mapping[TopicPartition, Position]
+    call_id: CallId
+    positions: Mapping[TopicPartition, OffsetAndMetadata]
     error: ConsumerError | None = None
 
 
 @value
-class AutoCommitted:
-    """What was told with PositionsTold is kept, or why it is not."""
+class AutoCommitCompleted:
+    """The result of committing the positions of PositionsReported."""
 
-    positions: Mapping[TopicPartition, Position]
+    positions: Mapping[TopicPartition, OffsetAndMetadata]
     error: ConsumerError | None = None
 
 
 @value
-class Told:
-    """A rebalance this member took part in has ended."""
+class RebalanceCompleted:
+    """A rebalance of this member has ended."""
 
     rebalance: Rebalance
 
 
 @value
-class Failed:
-    """The member cannot go on; the program must hear of it at its next poll."""
+class MemberFailed:
+    """The member cannot continue. The next poll must raise this error."""
 
     error: ConsumerError
 
 
 @value
-class Ended:
-    """Closed, and all there was to say has been said, or nobody listened."""
+class MemberClosed:
+    """The member is closed; it has left the group, or could not reach the coordinator."""
 
 
-Effect = (
-    Send
-    | Call
+MemberEffect = (
+    SendRequest
+    | CallListener
     | AwaitPoll
-    | TellPositions
+    | RequestPositions
     | WatchTopics
-    | Committed
-    | CommittedTold
-    | AutoCommitted
-    | Told
-    | Failed
-    | Ended
+    | CommitCompleted
+    | CommittedFetched
+    | AutoCommitCompleted
+    | RebalanceCompleted
+    | MemberFailed
+    | MemberClosed
 )

@@ -1,61 +1,103 @@
-"""What a member is at this moment: its standing in the group, what it holds and what it is about.
+"""The state that the parts of a member share: generation, owned partitions, rebalance in progress.
 
-The parts of a member share it. It changes itself only in ways that are right for all of them; it
-sends nothing.
+Its methods keep the parts consistent. It sends no requests.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kohort.client.assignors import NO_GENERATION
+from kohort.assignors import NO_GENERATION
 from kohort.client.errors import ConsumerError
-from kohort.client.member.draft import RebalanceDraft
-from kohort.client.member.effects import Failed, Told
-from kohort.client.member.events import RequestNumber
+from kohort.client.member.effects import MemberFailed, RebalanceCompleted
+from kohort.client.member.member_events import RequestId
 from kohort.client.member.outbox import Outbox
-from kohort.client.rebalances import Ending
-from kohort.client.topic_partition import TopicPartition
-from kohort.types import Generation, MemberId, Millis, Topic, value
+from kohort.client.rebalances import ConsumerRebalanceResult, Rebalance
+from kohort.types import Generation, MemberId, Millis, Topic, TopicPartition, value
+
+
+@dataclass(slots=True)
+class CurrentRebalance:
+    """Collects the facts of the rebalance in progress."""
+
+    started_at: Millis
+    reason: str
+    member_id: MemberId
+    generation: Generation = Generation(-1)
+    protocol: str | None = None
+    is_leader: bool = False
+    members: int | None = None
+    join_ms: int = 0
+    sync_ms: int = 0
+    listener_ms: int = 0
+    poll_wait_ms: int = 0
+    added: frozenset[TopicPartition] = frozenset()
+    revoked: frozenset[TopicPartition] = frozenset()
+    lost: frozenset[TopicPartition] = frozenset()
+
+    def end(
+        self, result: ConsumerRebalanceResult, owned: frozenset[TopicPartition], now: Millis
+    ) -> Rebalance:
+        return Rebalance(
+            started_at=self.started_at,
+            ended_at=now,
+            reason=self.reason,
+            result=result,
+            generation=self.generation,
+            member_id=self.member_id,
+            protocol=self.protocol,
+            is_leader=self.is_leader,
+            members=self.members,
+            join_ms=Millis(self.join_ms),
+            sync_ms=Millis(self.sync_ms),
+            listener_ms=Millis(self.listener_ms),
+            poll_wait_ms=Millis(self.poll_wait_ms),
+            assigned=owned,
+            added=self.added,
+            revoked=self.revoked,
+            lost=self.lost,
+        )
+
 
 NO_MEMBER: Final = MemberId("")
 REASON_LENGTH_MAX: Final = 255
-"""Of what is told to a coordinator, which refuses more (KIP-800)."""
+"""Brokers reject longer reasons (KIP-800)."""
 
 
 class MemberState(StrEnum):
     UNJOINED = "unjoined"
-    """Not in the group, or not any more."""
+    """Not in the group."""
     PREPARING = "preparing"
-    """About to join: what must go is given up first, and the coordinator found."""
+    """Before JoinGroup: partitions are revoked, and the coordinator is searched."""
     JOINING = "joining"
-    """JoinGroup is on its way. Kafka's client calls it PREPARING_REBALANCE."""
+    """JoinGroup is in flight. Kafka's client: PREPARING_REBALANCE."""
     SYNCING = "syncing"
-    """In a new generation, whose assignment is awaited, or made. Kafka: COMPLETING_REBALANCE."""
+    """SyncGroup is due or in flight. Kafka's client: COMPLETING_REBALANCE."""
     ASSIGNING = "assigning"
-    """The assignment is there, and the listener has yet to hear of it. Kafka: STABLE."""
+    """Assigned; the listener has not returned yet. Kafka's client: STABLE."""
     STABLE = "stable"
     LEAVING = "leaving"
-    """The program has unsubscribed or closed, and the last things are done."""
+    """unsubscribe() or close() is in progress."""
     ENDED = "ended"
 
 
 @value
-class Standing:
-    """What the coordinator takes this member for."""
+class MemberGeneration:
+    """The member as the coordinator knows it (Kafka: AbstractCoordinator.Generation)."""
 
-    generation: Generation = NO_GENERATION
+    generation_id: Generation = NO_GENERATION
     member_id: MemberId = NO_MEMBER
-    protocol: str | None = None
-    """The assignor that was chosen for this generation."""
+    protocol_name: str | None = None
+    """The assignor that the group chose for this generation."""
 
     @property
     def is_valid(self) -> bool:
-        return self.generation != NO_GENERATION and self.member_id != NO_MEMBER
+        return self.generation_id != NO_GENERATION and self.member_id != NO_MEMBER
 
 
 @value
 class Rejoin:
-    """It must join (again)."""
+    """A pending request to join the group, for the first time or again."""
 
     reason: str
     since: Millis
@@ -63,8 +105,8 @@ class Rejoin:
 
 _WITH_HEARTBEAT: Final = frozenset(
     {
-        # DEVIATION: Kafka's client sends no heartbeats once it closes. Here they go on, so that a
-        # listener that takes its time to hear of the end does not lose its partitions meanwhile.
+        # DEVIATION: Kafka's client stops heartbeats when it closes. Here they continue, so that a
+        # slow listener does not lose its partitions during close().
         MemberState.LEAVING,
         MemberState.PREPARING,
         MemberState.SYNCING,
@@ -78,120 +120,122 @@ class Membership:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self.state = MemberState.UNJOINED
-        self.standing = Standing()
+        self.generation = MemberGeneration()
         self.topics: frozenset[Topic] | None = None
-        """What the program wants; None while it does not take part in a group."""
+        """The subscribed topics; None without a subscription."""
         self.joined_topics: frozenset[Topic] | None = None
-        """What was wanted when it joined."""
-        self.held: frozenset[TopicPartition] = frozenset()
+        """The subscribed topics of the last JoinGroup."""
+        self.owned: frozenset[TopicPartition] = frozenset()
         self.assignment: frozenset[TopicPartition] | None = None
-        """What the last SyncGroup brought, while the listener has yet to hear of it."""
+        """Set from the SyncGroup response until the listener has returned."""
         self.rejoin: Rejoin | None = None
-        self.is_wanted = False
-        """Whether the program has polled since it subscribed, or last heard bad news."""
-        self.attempt: RequestNumber | None = None
-        """The JoinGroup or SyncGroup that is on its way; any other answer is of the past."""
-        self.is_between = False
-        """It has asked to join, so the generation it knows of may be over: no heartbeat tells."""
+        self.has_polled = False
+        """Whether the application has polled since it subscribed or got the last error."""
+        self.in_flight: RequestId | None = None
+        """The JoinGroup or SyncGroup request in flight."""
+        self.is_rejoining = False
+        """Whether a JoinGroup was sent, so that the known generation may have ended."""
         self.retry_at: Millis | None = None
-        """Not to join before."""
-        self.draft: RebalanceDraft | None = None
+        """Earliest time of the next JoinGroup."""
+        self.current_rebalance: CurrentRebalance | None = None
 
     @property
     def is_joined(self) -> bool:
         """Whether the coordinator expects heartbeats."""
-        is_in = self.standing.is_valid and not self.is_between
+        is_in = self.generation.is_valid and not self.is_rejoining
         return is_in and self.state in _WITH_HEARTBEAT
 
     @property
     def is_rebalancing(self) -> bool:
-        """As Kafka's client has it: between JoinGroup and the answer to SyncGroup."""
-        return self.is_between or self.state is MemberState.SYNCING
+        """As in Kafka's client: from the JoinGroup request to the SyncGroup response."""
+        return self.is_rejoining or self.state is MemberState.SYNCING
 
-    def want(self, now: Millis) -> None:
-        """The program polls: what had to wait for that begins now."""
-        if not self.is_wanted and self.rejoin is not None:
+    def on_poll(self, now: Millis) -> None:
+        """A rejoin that waited for this poll starts now."""
+        if not self.has_polled and self.rejoin is not None:
             self.rejoin = Rejoin(reason=self.rejoin.reason, since=now)
-        self.is_wanted = True
+        self.has_polled = True
 
     def request_rejoin(self, reason: str, now: Millis) -> None:
         since = now if self.rejoin is None else self.rejoin.since
         self.rejoin = Rejoin(reason=reason[:REASON_LENGTH_MAX], since=since)
 
-    def begin(self) -> None:
-        """The rebalance that was requested begins."""
+    def start_rebalance(self) -> None:
+        """Start the requested rebalance."""
         assert self.rejoin is not None
-        self.draft = RebalanceDraft(
-            began_at=self.rejoin.since,
+        self.current_rebalance = CurrentRebalance(
+            started_at=self.rejoin.since,
             reason=self.rejoin.reason,
-            member_id=self.standing.member_id,
+            member_id=self.generation.member_id,
         )
         self.retry_at = None
         self.state = MemberState.PREPARING
 
-    def end(self, ending: Ending, now: Millis) -> None:
-        """The rebalance that is under way, if one is, has ended."""
-        if self.draft is not None:
-            self._outbox.say(Told(rebalance=self.draft.end(ending, self.held, now)))
-            self.draft = None
+    def end_rebalance(self, result: ConsumerRebalanceResult, now: Millis) -> None:
+        """Report the rebalance in progress, if any, as ended."""
+        if self.current_rebalance is not None:
+            self._outbox.add(
+                RebalanceCompleted(rebalance=self.current_rebalance.end(result, self.owned, now))
+            )
+            self.current_rebalance = None
 
-    def abandon(self) -> None:
-        """Whatever JoinGroup or SyncGroup is answered with, it is of no interest any more."""
-        self._outbox.forget(self.attempt)
-        self.attempt = None
+    def cancel_requests(self) -> None:
+        """Ignore the response of the JoinGroup or SyncGroup in flight."""
+        self._outbox.cancel(self.in_flight)
+        self.in_flight = None
         self.assignment = None
 
     def reset(self, reason: str, now: Millis, *, keeps_id: bool = False) -> None:
-        """The generation is over for this member; what it holds is lost, and it must join anew."""
-        self.abandon()
-        member_id = self.standing.member_id if keeps_id else NO_MEMBER
-        self.standing = Standing(member_id=member_id)
-        self.is_between = False
+        """The generation has ended: owned partitions are lost, and the member must rejoin."""
+        self.cancel_requests()
+        member_id = self.generation.member_id if keeps_id else NO_MEMBER
+        self.generation = MemberGeneration(member_id=member_id)
+        self.is_rejoining = False
         if self.state not in (MemberState.LEAVING, MemberState.ENDED):
-            self.end(Ending.OVERTAKEN, now)
+            self.end_rebalance(ConsumerRebalanceResult.SUPERSEDED, now)
             self.state = MemberState.UNJOINED
             self.rejoin = None
             self.request_rejoin(reason, now)
 
     def fence(self, error: ConsumerError, reason: str, now: Millis) -> None:
-        """Another took its place; the program hears of it, and if it polls on takes it back."""
-        self.end(Ending.FAILED, now)
+        """Another process uses the same instance id. The next poll raises; a later one rejoins."""
+        self.end_rebalance(ConsumerRebalanceResult.FAILED, now)
         self.reset(reason, now)
-        self.is_wanted = False
-        self._outbox.say(Failed(error=error))
+        self.has_polled = False
+        self._outbox.add(MemberFailed(error=error))
 
     def restart(self, reason: str, now: Millis) -> None:
-        """The group has begun another rebalance; the member keeps what it has, and joins again."""
-        self.abandon()
-        self.end(Ending.OVERTAKEN, now)
+        """The group has started another rebalance: rejoin and keep the owned partitions."""
+        self.cancel_requests()
+        self.end_rebalance(ConsumerRebalanceResult.SUPERSEDED, now)
         self.state = MemberState.UNJOINED
         self.rejoin = None
         self.request_rejoin(reason, now)
 
     def retry(self, reason: str, retry_at: Millis | None, now: Millis) -> None:
-        """The same rebalance is tried again."""
-        self.abandon()
+        """Retry the same rebalance."""
+        self.cancel_requests()
         self.request_rejoin(reason, now)
-        self.is_between = True
+        self.is_rejoining = True
         self.retry_at = retry_at
         self.state = MemberState.PREPARING
 
     def forget(self, topics: frozenset[Topic] | None) -> None:
-        """It is in no group, and all that is left is what the program wants next."""
-        self.standing = Standing()
-        self.is_between = False
+        """Return to the initial state, with a new subscription."""
+        self.generation = MemberGeneration()
+        self.is_rejoining = False
         self.state = MemberState.UNJOINED
         self.rejoin = None
         self.joined_topics = None
-        self.is_wanted = False
+        self.has_polled = False
         self.topics = topics
 
     def fail(self, error: ConsumerError, now: Millis) -> None:
-        """It cannot join; the program hears of it, and if it polls on the member tries again."""
-        self.abandon()
-        self.end(Ending.FAILED, now)
-        self._outbox.say(Failed(error=error))
+        """The next poll raises the error; a later one tries to join again."""
+        self.cancel_requests()
+        self.end_rebalance(ConsumerRebalanceResult.FAILED, now)
+        self._outbox.add(MemberFailed(error=error))
         self.state = MemberState.UNJOINED
-        self.is_wanted = False
+        self.has_polled = False
         self.rejoin = None
         self.request_rejoin(f"rebalance failed due to {type(error).__name__}", now)

@@ -1,46 +1,48 @@
-"""What a member has said while it handled one event, and who waits for which answer.
+"""Collects the effects of one event, and the callbacks of requests that are in flight.
 
-An answer that nobody waits for any more, because it is late or was given up, is dropped here.
+A response whose request was cancelled is dropped here.
 """
 
 from collections.abc import Callable
 
-from kohort.client.member.effects import Broker, Effect, Send
-from kohort.client.member.events import Loss, RequestNumber
+from kohort.client.member.effects import BrokerAddress, MemberEffect, SendRequest
+from kohort.client.member.member_events import RequestFailure, RequestId
 from kohort.types import Millis
 
-OnAnswer = Callable[[object, Millis], None]
-"""Takes the response, or a Loss where there is none, and the time."""
+OnResponse = Callable[[object, Millis], None]
+"""Takes the response, or the RequestFailure, and the time."""
 
 
 class Outbox:
     def __init__(self) -> None:
-        self._effects: list[Effect] = []
-        self._waiting: dict[RequestNumber, OnAnswer] = {}
+        self._effects: list[MemberEffect] = []
+        self._in_flight: dict[RequestId, OnResponse] = {}
         self._sent = 0
 
-    def say(self, effect: Effect) -> None:
+    def add(self, effect: MemberEffect) -> None:
         self._effects.append(effect)
 
     def send(
-        self, body: object, to: Broker | None, timeout_ms: Millis, then: OnAnswer
-    ) -> RequestNumber:
+        self, body: object, to: BrokerAddress | None, timeout_ms: Millis, then: OnResponse
+    ) -> RequestId:
         self._sent += 1
-        number = RequestNumber(self._sent)
-        self._waiting[number] = then
-        self.say(Send(number=number, broker=to, body=body, timeout_ms=timeout_ms))
-        return number
+        request_id = RequestId(self._sent)
+        self._in_flight[request_id] = then
+        self.add(SendRequest(request_id=request_id, broker=to, body=body, timeout_ms=timeout_ms))
+        return request_id
 
-    def forget(self, number: RequestNumber | None) -> None:
-        """Whatever is answered under this number is of no interest any more."""
-        if number is not None:
-            self._waiting.pop(number, None)
+    def cancel(self, request_id: RequestId | None) -> None:
+        """Ignore the response of this request."""
+        if request_id is not None:
+            self._in_flight.pop(request_id, None)
 
-    def answer(self, number: RequestNumber, answer: object | Loss, now: Millis) -> None:
-        then = self._waiting.pop(number, None)
+    def on_response(
+        self, request_id: RequestId, response: object | RequestFailure, now: Millis
+    ) -> None:
+        then = self._in_flight.pop(request_id, None)
         if then is not None:
-            then(answer, now)
+            then(response, now)
 
-    def take(self) -> list[Effect]:
+    def take(self) -> list[MemberEffect]:
         effects, self._effects = self._effects, []
         return effects

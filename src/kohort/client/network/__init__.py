@@ -1,1 +1,1 @@
-"""How requests travel: which brokers there are, the connections to them, and their answers."""
+"""Cluster metadata and the queue of requests to brokers."""

@@ -1,1 +1,1 @@
-"""One file per page. Each has a function of a `Visit` that gives a `Page`."""
+"""One file per page: functions of a `PageRequest` that return a `Page`."""

@@ -1,22 +1,26 @@
-"""What forensics has found, if the console was told where its tables are."""
+"""The findings of forensics, if the console was started with --forensics."""
 
-from kohort.console.page import NotFound, Page, Visit
-from kohort.pipeline.forensics.found import Found, NoFindings
+from kohort.console.findings import FindingsUnavailable, StoredFinding
+from kohort.console.page import NotFound, Page, PageRequest
 
 
-def findings(visit: Visit) -> Page:
-    if visit.desk.findings is None:
-        raise NotFound("this console was not told of any tables of forensics (--forensics DIR)")
-    found: tuple[Found, ...] = ()
-    trouble = ""
+def findings(request: PageRequest) -> Page:
+    if request.context.findings is None:
+        raise NotFound("this console has no forensics tables: start it with --forensics DIR")
+    found: tuple[StoredFinding, ...] = ()
+    error = ""
     try:
-        found = visit.desk.findings.read()
-    except NoFindings as error:
-        trouble = str(error)
+        found = request.context.findings.read()
+    except FindingsUnavailable as failure:
+        error = str(failure)
     return Page(
         template="findings.html",
         title="Findings",
-        told={"directory": visit.desk.findings.directory, "findings": found, "trouble": trouble},
-        shown={"groups": len({each.group_id for each in found})},
-        pace_s=10.0,
+        data={
+            "directory": request.context.findings.directory,
+            "findings": found,
+            "error": error,
+        },
+        template_data={"groups": len({each.group_id for each in found})},
+        refresh_s=10.0,
     )

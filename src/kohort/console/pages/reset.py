@@ -1,117 +1,120 @@
-"""Moving a group's offsets: a form, what it would change, and the deed.
+"""Resetting a group's offsets: a form, a dry run, and the commit.
 
-The deed commits exactly what the dry run showed: its form carries the plan, not the wish.
+The second form contains the plan itself, so the commit is exactly what the dry run showed.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.admin import resetting
-from kohort.admin.errors import WrongWish
-from kohort.admin.picture import GroupView
-from kohort.admin.times import read_duration, read_moment
-from kohort.console.page import NotFound, Page, Visit
+from kohort.admin import offset_reset
+from kohort.admin.errors import InvalidRequest
+from kohort.admin.group_monitor import GroupView
+from kohort.console.page import NotFound, Page, PageRequest
+from kohort.settings.readers import BadValue, read_number
+from kohort.settings.times import read_duration, read_time
 from kohort.types import GroupId, Millis, Offset
 
-WAYS: Final = {
-    "earliest": "to the beginning: everything is read again",
-    "latest": "to the end: only what comes from now on",
+TARGETS: Final = {
+    "earliest": "to the log start: read everything again",
+    "latest": "to the log end: read only new records",
     "offset": "to an offset",
-    "shift": "by a number of records; below zero they are read again",
-    "since": "to the first record since a moment (UTC), as 2026-11-16T09:00",
-    "ago": "to the first record of the last: 90m, 6h, 7d",
+    "shift": "by a number of records (negative: read them again)",
+    "since": "to the first record since a time (UTC), such as 2026-11-16T09:00",
+    "ago": "to the first record within a duration, such as 90m, 6h or 7d",
 }
 
 
-def reset_form(visit: Visit) -> Page:
-    return _page(_about(visit))
+def reset_form(request: PageRequest) -> Page:
+    return _page(_find_view(request))
 
 
-def reset(visit: Visit, form: Mapping[str, str]) -> Page:
-    """The answer to the form: a plan to look at, or, with a plan, what became of it."""
-    view = _about(visit)
+def reset(request: PageRequest, form: Mapping[str, str]) -> Page:
+    """The response to the form: the dry run, or, if the form has a plan, the result."""
+    view = _find_view(request)
     group_id = view.row.group_id
     if form.get("plan"):
-        planned = resetting.read_plan_file(form["plan"], [group_id])
-        plan = _plan(visit, group_id, planned, resetting.Scope())
-        resetting.apply(visit.desk.cluster, plan)
+        planned = offset_reset.read_plan_file(form["plan"], [group_id])
+        plan = _plan(request, group_id, planned, offset_reset.ResetScope())
+        offset_reset.apply_reset(request.context.cluster, plan)
         return _page(view, plan=plan, is_done=True)
     scope = (
-        resetting.Scope(is_all=True)
+        offset_reset.ResetScope(is_all=True)
         if form.get("topics", "").strip() in {"", "*"}
-        else resetting.read_scope(form["topics"].split())
+        else offset_reset.read_scope(form["topics"].split())
     )
-    plan = _plan(visit, group_id, _read_wish(form, visit.now_ms), scope)
+    plan = _plan(request, group_id, _read_form(form, request.now_ms), scope)
     if not plan.rows:
-        raise WrongWish(
-            f"group {group_id!r} has committed nothing, so there is nothing to reset: name a topic"
+        raise InvalidRequest(
+            f"group {group_id!r} has no committed offsets: enter the topics to reset"
         )
     return _page(view, plan=plan)
 
 
 def _plan(
-    visit: Visit, group_id: GroupId, wish: resetting.ResetWish, scope: resetting.Scope
-) -> resetting.ResetPlan:
-    resets = resetting.plan_resets(visit.desk.cluster, [group_id], wish, scope)
+    request: PageRequest,
+    group_id: GroupId,
+    target: offset_reset.ResetTarget,
+    scope: offset_reset.ResetScope,
+) -> offset_reset.ResetPlan:
+    resets = offset_reset.plan_resets(request.context.cluster, [group_id], target, scope)
     for refusal in resets.refused.values():
         raise refusal
     (plan,) = resets.plans
     return plan
 
 
-def _about(visit: Visit) -> GroupView:
-    group_id = GroupId(visit.names["group"])
-    with visit.desk.following.look() as picture:
-        view = picture.find_group(group_id, visit.now_ms)
+def _find_view(request: PageRequest) -> GroupView:
+    group_id = GroupId(request.path_params["group"])
+    with request.context.monitor.locked_state() as state:
+        view = state.find_group(group_id, request.now_ms)
     if view is None:
         raise NotFound(f"there is no group {group_id!r} on this cluster")
     return view
 
 
-def _read_wish(form: Mapping[str, str], now_ms: Millis) -> resetting.ResetWish:
-    way, value = form.get("way", ""), form.get("value", "").strip()
-    match way:
-        case "earliest":
-            return resetting.ToEarliest()
-        case "latest":
-            return resetting.ToLatest()
-        case "offset":
-            return resetting.ToOffset(offset=Offset(_number(value, least=0)))
-        case "shift":
-            return resetting.ShiftBy(records=_number(value))
-        case "since":
-            return resetting.Since(moment_ms=read_moment(value))
-        case "ago":
-            return resetting.Since(moment_ms=Millis(now_ms - read_duration(value)))
-        case _:
-            raise WrongWish(f"say where to: {', '.join(WAYS)}")
-
-
-def _number(text: str, *, least: int | None = None) -> int:
+def _read_form(form: Mapping[str, str], now_ms: Millis) -> offset_reset.ResetTarget:
+    value = form.get("value", "").strip()
     try:
-        number = int(text)
-    except ValueError:
-        raise WrongWish(f"{text!r} is no number") from None
-    if least is not None and number < least:
-        raise WrongWish(f"an offset cannot be {number}")
-    return number
+        return _read_target(form.get("target", ""), value, now_ms)
+    except BadValue as error:
+        raise InvalidRequest(str(error)) from None
+    except ValueError as error:
+        raise InvalidRequest(f"{value!r} is {error}") from None
+
+
+def _read_target(target: str, value: str, now_ms: Millis) -> offset_reset.ResetTarget:
+    match target:
+        case "earliest":
+            return offset_reset.ToEarliest()
+        case "latest":
+            return offset_reset.ToLatest()
+        case "offset":
+            return offset_reset.ToOffset(offset=Offset(read_number(value, 0)))
+        case "shift":
+            return offset_reset.ShiftBy(records=read_number(value))
+        case "since":
+            return offset_reset.ToTimestamp(timestamp_ms=read_time(value))
+        case "ago":
+            return offset_reset.ToTimestamp(timestamp_ms=Millis(now_ms - read_duration(value)))
+        case _:
+            raise InvalidRequest(f"unknown target {target!r}; use one of {', '.join(TARGETS)}")
 
 
 def _page(
-    view: GroupView, *, plan: resetting.ResetPlan | None = None, is_done: bool = False
+    view: GroupView, *, plan: offset_reset.ResetPlan | None = None, is_done: bool = False
 ) -> Page:
     group_id = view.row.group_id
     return Page(
         template="reset.html",
         title=f"Reset offsets of {group_id}",
-        told={"group_id": group_id, "plan": plan, "is_done": is_done},
-        shown={
-            "ways": WAYS,
-            "topics": sorted({each.partition.topic for each in view.readings}),
+        data={"group_id": group_id, "plan": plan, "is_done": is_done},
+        template_data={
+            "targets": TARGETS,
+            "topics": sorted({each.partition.topic for each in view.offsets}),
             "members": view.row.members,
-            "plan_file": "" if plan is None else resetting.write_plan_file([plan]),
+            "plan_file": "" if plan is None else offset_reset.write_plan_file([plan]),
             "skipped": sum(each.skipped or 0 for each in plan.rows) if plan else 0,
-            "again": sum(each.again or 0 for each in plan.rows) if plan else 0,
+            "reread": sum(each.again or 0 for each in plan.rows) if plan else 0,
         },
-        pace_s=None,
+        refresh_s=None,
     )

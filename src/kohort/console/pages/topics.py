@@ -1,15 +1,14 @@
-"""Topics: their partitions and sizes, which groups read them, and their records."""
+"""Topics: partitions, sizes, consumer groups and records."""
 
 from typing import Any, Final
 
-from kohort.admin import topics as asking
+from kohort.admin import topics as topic_admin
 from kohort.admin.errors import AdminError
-from kohort.admin.offsets import ends
-from kohort.client.topic_partition import TopicPartition
-from kohort.console.address import with_query
-from kohort.console.browsing import COUNT_MAX, browse
-from kohort.console.page import NotFound, Page, Visit, read_number
-from kohort.types import GroupId, Partition, Topic, value
+from kohort.admin.offsets import list_offsets
+from kohort.console.page import NotFound, Page, PageRequest, read_number
+from kohort.console.record_browser import COUNT_MAX, browse
+from kohort.console.url_encoding import with_query
+from kohort.types import GroupId, Partition, Topic, TopicPartition, value
 
 PER_PAGE: Final = 50
 PARTITIONS_SHOWN: Final = 500
@@ -22,7 +21,7 @@ class TopicRow:
     partitions: int
     replication: int
     size: int | None
-    """In bytes, of the leaders' copies; None where the cluster does not tell."""
+    """Bytes of the leader replicas; None if the cluster does not report it."""
     readers: int
 
 
@@ -37,21 +36,21 @@ class PartitionRow:
     size: int | None
 
 
-def topics(visit: Visit) -> Page:
-    described = asking.list_topics(visit.desk.cluster)
-    with visit.desk.following.look() as picture:
-        readers = picture.readers()
-    search = visit.query.get("search", "").strip()
-    with_internal = visit.query.get("internal", "") == "yes"
+def topics(request: PageRequest) -> Page:
+    described = topic_admin.list_topics(request.context.cluster)
+    with request.context.monitor.locked_state() as state:
+        readers = state.readers()
+    search = request.query.get("search", "").strip()
+    with_internal = request.query.get("internal", "") == "yes"
     found = [
         each
         for each in described
         if search.casefold() in each.topic.casefold() and (with_internal or not each.is_internal)
     ]
     pages = max(1, -(-len(found) // PER_PAGE))
-    page = min(read_number(visit.query, "page", 1, 1, 1_000_000), pages)
+    page = min(read_number(request.query, "page", 1, 1, 1_000_000), pages)
     shown = found[(page - 1) * PER_PAGE : page * PER_PAGE]
-    sizes = _sizes(visit, [each.topic for each in shown])
+    sizes = _sizes(request, [each.topic for each in shown])
     rows = tuple(
         TopicRow(
             topic=each.topic,
@@ -63,70 +62,74 @@ def topics(visit: Visit) -> Page:
         )
         for each in shown
     )
-    asked = {"search": search, "internal": "yes" if with_internal else ""}
+    params = {"search": search, "internal": "yes" if with_internal else ""}
     return Page(
         template="topics.html",
         title="Topics",
-        told={"rows": rows, "found": len(found), "page": page, "pages": pages},
-        shown={
-            "asked": asked,
+        data={"rows": rows, "found": len(found), "page": page, "pages": pages},
+        template_data={
+            "params": params,
             "hidden": sum(each.is_internal for each in described) if not with_internal else 0,
-            "previous": _link(visit, asked, page - 1, pages),
-            "next": _link(visit, asked, page + 1, pages),
+            "previous": _link(request, params, page - 1, pages),
+            "next": _link(request, params, page + 1, pages),
         },
-        pace_s=5.0,
+        refresh_s=5.0,
     )
 
 
-def _sizes(visit: Visit, topics: list[Topic]) -> dict[TopicPartition, int]:
-    """None of them where the cluster does not tell: some do not let everybody ask."""
+def _sizes(request: PageRequest, topics: list[Topic]) -> dict[TopicPartition, int]:
+    """Empty if the cluster does not report sizes, for example without authorization."""
     try:
-        return asking.sizes(visit.desk.cluster, topics)
+        return topic_admin.partition_sizes(request.context.cluster, topics)
     except AdminError:
         return {}
 
 
-def _sum(sizes: dict[TopicPartition, int], topic: asking.DescribedTopic) -> int | None:
+def _sum(sizes: dict[TopicPartition, int], topic: topic_admin.TopicDescription) -> int | None:
     known = [
-        sizes[place]
+        sizes[partition]
         for each in topic.partitions
-        if (place := TopicPartition(topic.topic, each.partition)) in sizes
+        if (partition := TopicPartition(topic.topic, each.partition)) in sizes
     ]
     return sum(known) if known else None
 
 
-def _link(visit: Visit, asked: dict[str, str], number: int, pages: int) -> str | None:
+def _link(request: PageRequest, params: dict[str, str], number: int, pages: int) -> str | None:
     if not 1 <= number <= pages:
         return None
-    return with_query(visit.path, {**asked, "page": number if number > 1 else ""})
+    return with_query(request.path, {**params, "page": number if number > 1 else ""})
 
 
-def topic(visit: Visit) -> Page:
-    name, described = _find(visit)
-    places = [TopicPartition(name, each.partition) for each in described.partitions]
-    starts = ends(visit.desk.cluster, places, "earliest")
-    latest = ends(visit.desk.cluster, places, "latest")
-    sizes = _sizes(visit, [name])
-    with visit.desk.following.look() as picture:
-        readers = sorted(picture.readers().get(name, ()))
-        groups = [picture.find_group(GroupId(each), visit.now_ms) for each in readers[:100]]
+def topic(request: PageRequest) -> Page:
+    name, described = _find(request)
+    partitions = [TopicPartition(name, each.partition) for each in described.partitions]
+    starts = list_offsets(request.context.cluster, partitions, "earliest")
+    latest = list_offsets(request.context.cluster, partitions, "latest")
+    sizes = _sizes(request, [name])
+    with request.context.monitor.locked_state() as state:
+        readers = sorted(state.readers().get(name, ()))
+        groups = [state.find_group(GroupId(each), request.now_ms) for each in readers[:100]]
     rows = tuple(
         PartitionRow(
             partition=each.partition,
             leader=each.leader,
             replicas=each.replicas,
             in_sync=each.in_sync,
-            start=starts.get(place),
-            end=latest.get(place),
-            size=sizes.get(place),
+            start=starts.get(partition),
+            end=latest.get(partition),
+            size=sizes.get(partition),
         )
-        for each, place in zip(described.partitions, places, strict=True)
+        for each, partition in zip(described.partitions, partitions, strict=True)
     )
-    settings = [each for each in asking.settings(visit.desk.cluster, name) if not each.is_default]
+    settings = [
+        each
+        for each in topic_admin.describe_config(request.context.cluster, name)
+        if not each.is_default
+    ]
     return Page(
         template="topic.html",
         title=name,
-        told={
+        data={
             "topic": name,
             "is_internal": described.is_internal,
             "replication": described.replication,
@@ -135,59 +138,59 @@ def topic(visit: Visit) -> Page:
             "settings": settings,
             "readers": readers,
         },
-        shown={
+        template_data={
             "rows": rows[:PARTITIONS_SHOWN],
-            "groups": [_reader(each.row, each.readings, name) for each in groups if each],
+            "groups": [_reader(each.row, each.offsets, name) for each in groups if each],
         },
-        pace_s=5.0,
+        refresh_s=5.0,
     )
 
 
 def _reader(row: Any, readings: Any, topic: Topic) -> dict[str, Any]:
-    """How one group stands in this topic alone."""
+    """The lag of one group in this topic."""
     lags = [each.lag for each in readings if each.partition.topic == topic]
     known = [each for each in lags if each is not None]
     return {"row": row, "partitions": len(lags), "lag": sum(known) if known else None}
 
 
-def records(visit: Visit) -> Page:
-    name, described = _find(visit)
+def records(request: PageRequest) -> Page:
+    name, described = _find(request)
     most = max((each.partition for each in described.partitions), default=0)
-    partition = Partition(read_number(visit.query, "partition", 0, 0, most))
-    count = read_number(visit.query, "count", 20, 1, COUNT_MAX)
-    given = visit.query.get("offset", "").strip()
-    offset = read_number(visit.query, "offset", 0, 0, 2**63 - 1) if given else None
-    browsed = browse(visit.desk.cluster, name, partition, offset=offset, count=count)
-    asked = {"partition": partition, "count": count}
+    partition = Partition(read_number(request.query, "partition", 0, 0, most))
+    count = read_number(request.query, "count", 20, 1, COUNT_MAX)
+    given = request.query.get("offset", "").strip()
+    offset = read_number(request.query, "offset", 0, 0, 2**63 - 1) if given else None
+    browsed = browse(request.context.cluster, name, partition, offset=offset, count=count)
+    params = {"partition": partition, "count": count}
     first = browsed.records[0].offset if browsed.records else browsed.end
     last = browsed.records[-1].offset if browsed.records else browsed.end
     return Page(
         template="records.html",
         title=f"Records of {name}",
-        told={"topic": name, "partition": partition, "browsed": browsed},
-        shown={
+        data={"topic": name, "partition": partition, "page": browsed},
+        template_data={
             "partitions": [each.partition for each in described.partitions],
             "count": count,
             "offset": given,
             "older": (
-                with_query(visit.path, {**asked, "offset": max(browsed.start, first - count)})
+                with_query(request.path, {**params, "offset": max(browsed.start, first - count)})
                 if first > browsed.start
                 else None
             ),
             "newer": (
-                with_query(visit.path, {**asked, "offset": last + 1})
+                with_query(request.path, {**params, "offset": last + 1})
                 if last + 1 < browsed.end
                 else None
             ),
-            "newest": with_query(visit.path, asked),
+            "newest": with_query(request.path, params),
         },
-        pace_s=None,
+        refresh_s=None,
     )
 
 
-def _find(visit: Visit) -> tuple[Topic, asking.DescribedTopic]:
-    name = Topic(visit.names["topic"])
-    described = asking.describe_topics(visit.desk.cluster, [name]).get(name)
+def _find(request: PageRequest) -> tuple[Topic, topic_admin.TopicDescription]:
+    name = Topic(request.path_params["topic"])
+    described = topic_admin.describe_topics(request.context.cluster, [name]).get(name)
     if described is None:
         raise NotFound(f"there is no topic {name!r} on this cluster")
     return name, described

@@ -1,15 +1,15 @@
 "use strict";
-/* The frame of every page: light and dark, keys, times, and the feed that keeps the page up to date.
-   What comes in the feed is HTML that the server has escaped; scripts in it would not run. */
+/* Common to all pages: theme, keyboard shortcuts, times, and live updates from the feed.
+   The feed contains HTML that the server has escaped; scripts in it would not run. */
 
 const byId = (id) => document.getElementById(id);
 const listeners = { chart: [] };
 
-/* The server's clock, so that a page on a laptop with a wrong one tells no nonsense. */
+/* Ages use the server's clock, because the browser's may be wrong. */
 const skew = Number(document.body.dataset.now) - Date.now();
 const serverNow = () => Date.now() + skew;
 
-/* ---- light and dark ---- */
+/* ---- theme ---- */
 
 const root = document.documentElement;
 byId("theme").addEventListener("click", () => {
@@ -27,22 +27,22 @@ function ago(ms) {
   if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
   return `${Math.floor(s / 86400)} d ago`;
 }
-function tellTimes() {
+function updateTimes() {
   for (const each of document.querySelectorAll("time[data-ms]")) {
     const ms = Number(each.dataset.ms);
     const at = new Date(ms);
-    each.title = `${at.toISOString().replace("T", " ").slice(0, 23)} UTC; for you, ${at.toLocaleString()}`;
+    each.title = `${at.toISOString().replace("T", " ").slice(0, 23)} UTC; local time ${at.toLocaleString()}`;
     const isOld = serverNow() - ms > 86400000;
-    const words = isOld ? at.toISOString().slice(0, 10) : at.toISOString().slice(11, 19);
-    if (each.textContent !== words) each.textContent = words;
+    const text = isOld ? at.toISOString().slice(0, 10) : at.toISOString().slice(11, 19);
+    if (each.textContent !== text) each.textContent = text;
     if (each.closest("td.n") && !each.closest("a")) each.textContent = ago(ms);
   }
 }
 
-/* ---- a hint beside the pointer ---- */
+/* ---- tooltip ---- */
 
 const tip = byId("tip");
-function hint(event, text) {
+function showTip(event, text) {
   tip.hidden = !text;
   if (!text) return;
   tip.textContent = text;
@@ -54,41 +54,41 @@ function hint(event, text) {
 
 /* ---- the feed ---- */
 
-function put(region, html) {
-  const held = region.contains(document.activeElement) ? document.activeElement : null;
-  if (held && held.matches("input, select, textarea")) return;
-  const href = held && held.getAttribute("href");
+function replacePart(region, html) {
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  if (focused && focused.matches("input, select, textarea")) return;
+  const href = focused && focused.getAttribute("href");
   region.innerHTML = html;
   if (href) [...region.querySelectorAll("a")].find((each) => each.getAttribute("href") === href)?.focus({ preventScroll: true });
-  tellTimes();
+  updateTimes();
 }
 
-function pulse(state, words) {
-  const shown = byId("pulse");
+function setConnection(state, label) {
+  const shown = byId("connection");
   if (shown.dataset.state === state) return;
   shown.dataset.state = state;
-  shown.firstElementChild.textContent = words;
+  shown.firstElementChild.textContent = label;
 }
 
 function follow() {
   const feed = new EventSource(document.body.dataset.feed);
-  feed.addEventListener("open", () => pulse("live", "live"));
+  feed.addEventListener("open", () => setConnection("live", "live"));
   feed.addEventListener("error", () => {
-    pulse("lost", "console not reachable");
-    // A browser gives up where the answer is an error; the console may be starting again.
+    setConnection("lost", "console unreachable");
+    // After an error response the browser does not retry by itself.
     if (feed.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
   });
   feed.addEventListener("part", (event) => {
     const { name, html } = JSON.parse(event.data);
     const region = document.querySelector(`[data-live="${CSS.escape(name)}"]`);
-    if (region && region.dataset.html !== html) { region.dataset.html = ""; put(region, html); }
+    if (region && region.dataset.html !== html) { region.dataset.html = ""; replacePart(region, html); }
   });
-  feed.addEventListener("health", (event) => put(byId("health"), JSON.parse(event.data).html));
+  feed.addEventListener("health", (event) => replacePart(byId("health"), JSON.parse(event.data).html));
   feed.addEventListener("chart", (event) => listeners.chart.forEach((each) => each(JSON.parse(event.data))));
   addEventListener("pagehide", () => feed.close(), { once: true });
 }
 
-/* ---- keys ---- */
+/* ---- keyboard ---- */
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -108,6 +108,6 @@ addEventListener("keydown", (event) => {
 });
 if (location.hash === "#find" && byId("find")) byId("find").focus();
 
-tellTimes();
-setInterval(tellTimes, 5000);
+updateTimes();
+setInterval(updateTimes, 5000);
 follow();

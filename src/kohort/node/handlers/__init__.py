@@ -1,1 +1,1 @@
-"""One file per API key, named as in wire/api. Each translates; none decides."""
+"""One module per API key, named as in wire/api. A handler translates messages to commands."""

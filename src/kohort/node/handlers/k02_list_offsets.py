@@ -1,15 +1,15 @@
-"""ListOffsets: where a partition begins, ends, or reaches a moment."""
+"""ListOffsets: the first offset, the last offset, or the offset for a timestamp."""
 
 from collections import Counter
 from typing import Final
 
-from kohort.log.errors import Refused, StorageError
+from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.limits import LEADER_EPOCH
-from kohort.log.lookup import Found
+from kohort.log.log_segments import TimestampAndOffset
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
 from kohort.node.request import Request
-from kohort.node.topics import find_epoch_fault
+from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k02_list_offsets import (
     ListOffsetsPartition,
@@ -31,74 +31,80 @@ _SINCE: Final = {
     _TIERED_END: 9,
     _UPLOAD_START: 11,
 }
-"""The version that brought each of the times that are none."""
+"""The first version of each special timestamp."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> ListOffsetsResponse:
     body: ListOffsetsRequest = request.body
     counts = Counter(
-        (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
+        (topic.name, requested.partition_index)
+        for topic in body.topics
+        for requested in topic.partitions
     )
     found: dict[Topic, dict[Partition, ListOffsetsPartitionResponse]] = {}
     for topic in body.topics:
         partitions = found.setdefault(topic.name, {})
-        for asked in topic.partitions:
-            if counts[topic.name, asked.partition_index] > 1:
-                partitions[asked.partition_index] = _refuse(asked, ErrorCode.INVALID_REQUEST)
+        for requested in topic.partitions:
+            if counts[topic.name, requested.partition_index] > 1:
+                partitions[requested.partition_index] = _refuse(
+                    requested, ErrorCode.INVALID_REQUEST
+                )
             else:
-                partitions[asked.partition_index] = _find(broker, topic.name, asked, request)
+                partitions[requested.partition_index] = _find(
+                    broker, topic.name, requested, request
+                )
     topics = (
         ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
         for name, partitions in found.items()
     )
-    request.answer(ListOffsetsResponse(topics=tuple(topics)))
+    return ListOffsetsResponse(topics=tuple(topics))
 
 
 def _find(
-    broker: Broker, topic: Topic, asked: ListOffsetsPartition, request: Request
+    broker: Broker, topic: Topic, requested: ListOffsetsPartition, request: Request
 ) -> ListOffsetsPartitionResponse:
     version = request.version
-    if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, version + 1):
-        return _refuse(asked, ErrorCode.UNSUPPORTED_VERSION)
-    log = broker.topics.catalog.partition(topic, asked.partition_index)
+    if requested.timestamp < 0 and version < _SINCE.get(requested.timestamp, version + 1):
+        return _refuse(requested, ErrorCode.UNSUPPORTED_VERSION)
+    log = broker.topics.catalog.partition(topic, requested.partition_index)
     if log is None:
-        return _refuse(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    fault = find_epoch_fault(asked.current_leader_epoch)
-    if fault is not None:
-        return _refuse(asked, fault)
+        return _refuse(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = find_leader_epoch_error(requested.current_leader_epoch)
+    if error is not None:
+        return _refuse(requested, error)
     is_committed_only = request.body.isolation_level == _READ_COMMITTED
     end = log.last_stable_offset if is_committed_only else log.end_offset
     try:
-        found = _look(log, asked.timestamp, end)
-    except (Refused, StorageError) as error:
-        return _refuse(asked, error.code)
+        found = _look(log, requested.timestamp, end)
+    except (RequestRejected, StorageError) as failure:
+        return _refuse(requested, failure.code)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
         leader_epoch=found.leader_epoch if version >= 4 else -1,
     )
 
 
-def _look(log: PartitionLog, timestamp: Millis, end: Offset) -> Found:
+def _look(log: PartitionLog, timestamp: Millis, end: Offset) -> TimestampAndOffset:
     if timestamp == _END:
         return _position(end)
     if timestamp in (_START, _LOCAL_START):
         return _position(log.start_offset)
     if timestamp in (_TIERED_END, _UPLOAD_START):
-        # Nothing is tiered, and Kafka says so in the same way.
+        # As in Kafka without tiered storage.
         return _NOTHING
     is_newest = timestamp == _NEWEST
-    found = log.find_latest_time() if is_newest else log.find_by_time(timestamp)
+    found = log.find_max_timestamp() if is_newest else log.find_by_timestamp(timestamp)
     return found if found is not None and found.offset < end else _NOTHING
 
 
-def _position(offset: Offset) -> Found:
-    return Found(offset=offset, timestamp=Millis(-1), leader_epoch=LEADER_EPOCH)
+def _position(offset: Offset) -> TimestampAndOffset:
+    return TimestampAndOffset(offset=offset, timestamp=Millis(-1), leader_epoch=LEADER_EPOCH)
 
 
-_NOTHING: Final = Found(offset=Offset(-1), timestamp=Millis(-1), leader_epoch=-1)
+_NOTHING: Final = TimestampAndOffset(offset=Offset(-1), timestamp=Millis(-1), leader_epoch=-1)
 
 
-def _refuse(asked: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)
+def _refuse(requested: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=error)

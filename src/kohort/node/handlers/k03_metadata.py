@@ -1,14 +1,14 @@
-"""Metadata: this node leads everything. Asking for a topic may make it."""
+"""Metadata: this broker leads every partition. A request for a topic may create it."""
 
 from collections.abc import Iterator
 
-from kohort.log.catalog_file import KeptTopic
-from kohort.log.errors import Refused, StorageError
+from kohort.log.catalog_file import CatalogTopic
+from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.limits import LEADER_EPOCH
+from kohort.node.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kohort.node.broker import Broker
-from kohort.node.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kohort.node.request import Request
-from kohort.node.topics import is_internal, missing_error
+from kohort.node.topics import is_internal, unknown_topic_error
 from kohort.types import ZERO_UUID, ErrorCode, Millis, Partition, Topic
 from kohort.wire.api.k03_metadata import (
     MetadataRequest,
@@ -20,49 +20,46 @@ from kohort.wire.api.k03_metadata import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> MetadataResponse:
     body: MetadataRequest = request.body
     if 10 <= request.version < 12 and any(_is_by_id(each) for each in body.topics or ()):
-        # Ids came two versions before they could be asked for.
-        request.answer(_refuse(body.topics or ()))
-        return
+        # Responses have topic ids since version 10, requests since version 12.
+        return _refuse(body.topics or ())
     is_asked = body.include_cluster_authorized_operations
-    request.answer(
-        MetadataResponse(
-            brokers=(
-                MetadataResponseBroker(
-                    node_id=broker.node_id, host=broker.address.host, port=broker.address.port
-                ),
+    return MetadataResponse(
+        brokers=(
+            MetadataResponseBroker(
+                node_id=broker.node_id, host=broker.address.host, port=broker.address.port
             ),
-            cluster_id=broker.cluster_id,
-            controller_id=broker.node_id,
-            topics=tuple(_topics(broker, body, request.version, now)),
-            cluster_authorized_operations=CLUSTER_OPERATIONS if is_asked else NOT_ASKED,
-        )
+        ),
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=tuple(_topics(broker, body, request.version, now)),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if is_asked else NOT_REQUESTED,
     )
 
 
 def _topics(
     broker: Broker, body: MetadataRequest, version: int, now: Millis
 ) -> Iterator[MetadataResponseTopic]:
-    operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
-    asked = body.topics
-    if asked is None or (version == 0 and not asked):
+    operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_REQUESTED
+    requested = body.topics
+    if requested is None or (version == 0 and not requested):
         for topic in broker.topics.all():
             yield _topic(broker, topic, operations)
         return
     may_create = body.allow_auto_topic_creation and broker.settings["auto.create.topics.enable"]
-    if any(each.topic_id != ZERO_UUID for each in asked):
-        # Where one topic goes by its id, names are not looked at: as in Kafka.
-        yield from _topics_by_id(broker, asked, operations)
+    if any(each.topic_id != ZERO_UUID for each in requested):
+        # As in Kafka, names are ignored if one topic of the request has an id.
+        yield from _topics_by_id(broker, requested, operations)
         return
-    # DEVIATION: Kafka fails over a topic with neither name nor id; here it is no name for a topic.
-    for name in dict.fromkeys(each.name or Topic("") for each in asked):
+    # DEVIATION: Kafka fails on a topic with neither name nor id; here the name is invalid.
+    for name in dict.fromkeys(each.name or Topic("") for each in requested):
         yield _topic_by_name(broker, name, operations, now, may_create=may_create)
 
 
-def _refuse(asked: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
-    """Nothing but the error is told then, not even which brokers there are."""
+def _refuse(requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+    """The response then contains only the error, not even the brokers."""
     return MetadataResponse(
         topics=tuple(
             MetadataResponseTopic(
@@ -70,19 +67,19 @@ def _refuse(asked: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
                 name=each.name or Topic(""),
                 topic_id=each.topic_id,
             )
-            for each in asked
+            for each in requested
         )
     )
 
 
-def _is_by_id(asked: MetadataRequestTopic) -> bool:
-    return asked.name is None or asked.topic_id != ZERO_UUID
+def _is_by_id(requested: MetadataRequestTopic) -> bool:
+    return requested.name is None or requested.topic_id != ZERO_UUID
 
 
 def _topics_by_id(
-    broker: Broker, asked: tuple[MetadataRequestTopic, ...], operations: int
+    broker: Broker, requested: tuple[MetadataRequestTopic, ...], operations: int
 ) -> Iterator[MetadataResponseTopic]:
-    for topic_id in dict.fromkeys(each.topic_id for each in asked):
+    for topic_id in dict.fromkeys(each.topic_id for each in requested):
         if topic_id == ZERO_UUID:
             continue
         topic = broker.topics.find_by_id(topic_id)
@@ -110,21 +107,22 @@ def _topic_by_name(
 
 def _find_or_create(
     broker: Broker, name: Topic, now: Millis, *, may_create: bool
-) -> KeptTopic | ErrorCode:
+) -> CatalogTopic | ErrorCode:
     topic = broker.topics.find(name)
     if topic is not None:
         return topic
     if not may_create:
-        return missing_error(name)
+        return unknown_topic_error(name)
     try:
-        # DEVIATION: Kafka says that it does not exist while its controller makes it, and for ever
-        # where names collide. Here it is made at once, or refused with the reason.
+        # DEVIATION: Kafka returns UNKNOWN_TOPIC_OR_PARTITION while its controller creates the
+        # topic, and forever if the name collides. Here it is created at once, or refused with
+        # the reason.
         return broker.topics.create_on_demand(name, now)
-    except (Refused, StorageError) as error:
+    except (RequestRejected, StorageError) as error:
         return error.code
 
 
-def _topic(broker: Broker, topic: KeptTopic, operations: int) -> MetadataResponseTopic:
+def _topic(broker: Broker, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
     replicas = (broker.node_id,)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,

@@ -1,15 +1,15 @@
-"""OffsetCommit: topics that do not exist are answered here, the rest goes to the coordinator."""
+"""OffsetCommit: refuses unknown topics; the coordinator handles the others."""
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import repeat
 
 from kohort.coordinator.commands import CommitOffsets, OffsetToCommit
-from kohort.coordinator.replies import CommitAnswered, Refused, Reply
+from kohort.coordinator.replies import CommitAnswered, Reply, RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.recommits import Commits, Once, Recommit
-from kohort.node.request import Known, Request
-from kohort.node.topics import Named
-from kohort.types import ErrorCode, Millis, maker
+from kohort.node.repeated_commits import FirstCommit, RepeatedCommit, RepeatedCommits
+from kohort.node.request import PARKED, PreparedResponse, Request, RequestTemplate
+from kohort.node.topics import ResolvedTopic
+from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -18,27 +18,20 @@ from kohort.wire.api.k08_offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-_make_commit: Final = maker(CommitOffsets)
 
-
-def handle(broker: Broker, request: Request, now: Millis) -> None:
-    if isinstance(request.body, Recommit):
-        _handle_again(broker, request, request.body, now)
-        return
+def handle(broker: Broker, request: Request, now: Millis) -> object:
+    if isinstance(request.body, RepeatedCommit):
+        return _handle_repeated(broker, request, request.body, now)
     body: OffsetCommitRequest = request.body
-    named = [
-        broker.topics.name(t.name, t.topic_id, by_id=request.version >= 10) for t in body.topics
+    resolved = [
+        broker.topics.resolve(t.name, t.topic_id, by_id=request.version >= 10) for t in body.topics
     ]
-    offsets = tuple(_offsets(body, named))
+    offsets = tuple(_offsets(body, resolved))
     if not offsets:
-        request.answer(_respond(body, named, iter(())))
-        return
-
-    def deliver(reply: Reply) -> None:
-        request.answer(_respond(body, named, _errors(reply, len(offsets))))
-
+        return _response(body, resolved, None)
+    request.context = resolved
     command = CommitOffsets(
-        ticket=broker.groups.issue(deliver),
+        ticket=broker.park(request, _respond),
         group_id=body.group_id,
         member_id=body.member_id,
         instance_id=body.group_instance_id,
@@ -47,97 +40,105 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
         retention_ms=None if body.retention_time_ms < 0 else body.retention_time_ms,
         knows_missing_group=request.version >= 9,
     )
-    request.known = _learn(broker, request, named, command)
+    request.template = _learn(broker, request, resolved, command)
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _handle_again(broker: Broker, request: Request, body: Recommit, now: Millis) -> None:
-    """As above, for a commit of which all but the offsets is known."""
-    known = body.known
-    first = known.command
+def _respond(request: Request, reply: Reply) -> OffsetCommitResponse:
+    return _response(request.body, request.context, reply)
 
-    def deliver(reply: Reply) -> None:
-        ready = known.find_answer(reply)
-        if ready is not None:
-            request.answer_ready(ready)
-        else:
-            errors = _errors(reply, len(first.offsets))
-            request.answer(_respond(known.body, known.named, errors))
 
-    command = _make_commit(
-        broker.groups.issue(deliver),
+def _handle_repeated(broker: Broker, request: Request, body: RepeatedCommit, now: Millis) -> object:
+    """The fast path: only the offsets are new."""
+    template = body.template
+    first = template.command
+    command = CommitOffsets(
+        broker.park(request, _respond_to_repeated),
         first.group_id,
+        template.offsets(body.numbers),
         first.member_id,
         first.instance_id,
         first.generation,
-        known.offsets(body.numbers),
         first.retention_ms,
         first.knows_missing_group,
     )
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _learn(broker: Broker, request: Request, named: list[Named], command: CommitOffsets) -> Known:
-    """What this commit teaches about those to come: the second of a kind tells what they share."""
+def _respond_to_repeated(request: Request, reply: Reply) -> OffsetCommitResponse | PreparedResponse:
+    body: RepeatedCommit = request.body
+    template = body.template
+    return template.find_response(reply) or _response(template.body, template.resolved, reply)
+
+
+def _learn(
+    broker: Broker, request: Request, resolved: list[ResolvedTopic], command: CommitOffsets
+) -> RequestTemplate:
+    """Make the template that recognises the next commits, after two commits of a kind."""
     body: OffsetCommitRequest = request.body
-    before = request.known
-    if isinstance(before, Commits) and before.is_worth_keeping():
+    before = request.template
+    if isinstance(before, RepeatedCommits) and before.is_worth_keeping():
         return before
     is_whole = len(command.offsets) == sum(len(topic.partitions) for topic in body.topics)
-    if is_whole and isinstance(before, Once) and before.is_like(request.header, body):
-        answer = _respond(body, named, iter([ErrorCode.NONE] * len(command.offsets)))
-        return Commits(request, named, command, answer, broker.topics)
-    return Once(request)
+    if is_whole and isinstance(before, FirstCommit) and before.is_like(request.header, body):
+        none = (ErrorCode.NONE,) * len(command.offsets)
+        success = CommitAnswered(command.ticket, command.offsets, none)
+        return RepeatedCommits(
+            request, resolved, command, _response(body, resolved, success), broker.topics
+        )
+    return FirstCommit(request)
 
 
-def _offsets(body: OffsetCommitRequest, named: list[Named]) -> Iterator[OffsetToCommit]:
-    for asked, topic in zip(body.topics, named, strict=True):
-        for partition in asked.partitions:
-            if topic.find_fault(partition.partition_index) is None:
+def _offsets(body: OffsetCommitRequest, resolved: list[ResolvedTopic]) -> Iterator[OffsetToCommit]:
+    for requested, topic in zip(body.topics, resolved, strict=True):
+        for partition in requested.partitions:
+            if topic.find_error(partition.partition_index) is None:
                 yield OffsetToCommit(
                     topic=topic.name,
                     partition=partition.partition_index,
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,
                     metadata=partition.committed_metadata,
-                    topic_id=asked.topic_id,
+                    topic_id=requested.topic_id,
                 )
 
 
-def _errors(reply: Reply, count: int) -> Iterator[ErrorCode]:
-    match reply:
-        case Refused():
-            return iter([reply.error] * count)
-        case CommitAnswered():
-            return iter(reply.errors)
-        case _:
-            raise AssertionError(f"a commit cannot be answered with {reply}")
-
-
-def _respond(
-    body: OffsetCommitRequest, named: list[Named], errors: Iterator[ErrorCode]
+def _response(
+    body: OffsetCommitRequest, resolved: list[ResolvedTopic], reply: Reply | None
 ) -> OffsetCommitResponse:
-    # DEVIATION: Kafka answers once for a topic that is named twice, if some of it is refused.
+    """Without a reply, no partition of the request exists."""
+    # DEVIATION: Kafka merges a topic that appears twice, if some of its partitions are refused.
+    match reply:
+        case RequestRefused():
+            errors: Iterator[ErrorCode] = repeat(reply.error)
+        case CommitAnswered():
+            errors = iter(reply.errors)
+        case None:
+            errors = iter(())
+        case _:
+            raise AssertionError(f"unexpected reply to commit: {reply}")
     return OffsetCommitResponse(
         topics=tuple(
-            _respond_topic(asked, topic, errors)
-            for asked, topic in zip(body.topics, named, strict=True)
+            _response_topic(requested, topic, errors)
+            for requested, topic in zip(body.topics, resolved, strict=True)
         )
     )
 
 
-def _respond_topic(
-    asked: OffsetCommitRequestTopic, topic: Named, errors: Iterator[ErrorCode]
+def _response_topic(
+    requested: OffsetCommitRequestTopic, topic: ResolvedTopic, errors: Iterator[ErrorCode]
 ) -> OffsetCommitResponseTopic:
     partitions = []
-    for partition in asked.partitions:
-        fault = topic.find_fault(partition.partition_index)
+    for partition in requested.partitions:
+        error = topic.find_error(partition.partition_index)
         partitions.append(
             OffsetCommitResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=next(errors) if fault is None else fault,
+                error_code=next(errors) if error is None else error,
             )
         )
     return OffsetCommitResponseTopic(
-        name=asked.name, topic_id=asked.topic_id, partitions=tuple(partitions)
+        name=requested.name, topic_id=requested.topic_id, partitions=tuple(partitions)
     )

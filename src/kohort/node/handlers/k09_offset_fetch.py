@@ -1,15 +1,21 @@
-"""OffsetFetch: one group before version 8, many since; each group is one question."""
+"""OffsetFetch: one group before version 8, many since; each group is one command."""
 
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Final
 
-from kohort.coordinator.commands import FetchManyOffsets, FetchOffsets, TopicPartitions
-from kohort.coordinator.replies import FetchedTopic, NotFetched, OffsetsFetched, Refused, Reply
+from kohort.coordinator.commands import FetchManyOffsets, FetchOffsets, RequestedTopic
+from kohort.coordinator.replies import (
+    FetchedTopic,
+    NotFetched,
+    OffsetsFetched,
+    Reply,
+    RequestRefused,
+)
 from kohort.node.broker import Broker
-from kohort.node.offset_answers import OffsetAnswer
-from kohort.node.request import Request
+from kohort.node.offset_fetch_encoder import new_offset_fetch_encoder
+from kohort.node.request import PARKED, Disconnect, EncodedResponse, ParkedForMany, Request
 from kohort.node.topics import Topics
-from kohort.types import ZERO_UUID, ErrorCode, Millis, maker
+from kohort.types import ZERO_UUID, ErrorCode, Millis
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -19,35 +25,31 @@ from kohort.wire.errors import UnencodableMessage
 
 _MANY_GROUPS: Final = 8
 _BY_ID: Final = 10
-"""The version since which topics go by id."""
-
-_make_command: Final = maker(FetchOffsets)
-_make_asked: Final = maker(TopicPartitions)
-"""A thousand groups may be asked about at once."""
-
-_get_ticket: Final = attrgetter("ticket")
+"""The first version with topic ids instead of names."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+@dataclass(frozen=True, slots=True)
+class _Context:
+    topics: Topics
+    groups: tuple[OffsetFetchRequestGroup, ...]
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: OffsetFetchRequest = request.body
     groups = body.groups if request.version >= _MANY_GROUPS else (_as_group(body),)
-    replies: list[Reply] = []
-
-    def deliver(reply: Reply) -> None:
-        replies.append(reply)
-        if len(replies) == len(groups):
-            replies.sort(key=_get_ticket)  # tickets were issued in the order of the groups
-            _answer(broker.topics, request, groups, replies)
-
-    issue, is_stable = broker.groups.issue, body.require_stable
+    request.context = _Context(broker.topics, groups)
+    if not groups:
+        return _respond(request, [])
+    waiter = ParkedForMany(request, _respond, len(groups))
+    open_ticket, is_stable = broker.groups.open, body.require_stable
     fetches = []
-    for asked in groups:
-        topics = None if asked.topics is None else _known(broker.topics, asked.topics, request)
-        fetches.append(_make_command(issue(deliver), asked.group_id, topics, is_stable))
-    if fetches:
-        broker.groups.submit(FetchManyOffsets(fetches=tuple(fetches)), now)
-    else:
-        _answer(broker.topics, request, groups, replies)
+    for requested in groups:
+        topics = (
+            None if requested.topics is None else _known(broker.topics, requested.topics, request)
+        )
+        fetches.append(FetchOffsets(open_ticket(waiter), requested.group_id, topics, is_stable))
+    broker.groups.submit(FetchManyOffsets(fetches=tuple(fetches)), now)
+    return PARKED
 
 
 def _as_group(body: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -61,49 +63,45 @@ def _as_group(body: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _known(
-    topics: Topics, asked: tuple[OffsetFetchRequestTopics, ...], request: Request
-) -> tuple[TopicPartitions, ...]:
-    """By name, a topic may be gone and its offsets still there; by id it cannot be asked for."""
+    topics: Topics, requested: tuple[OffsetFetchRequestTopics, ...], request: Request
+) -> tuple[RequestedTopic, ...]:
+    """By name, the offsets of a deleted topic can be fetched; by id, they cannot."""
     if request.version < _BY_ID:
-        return tuple([_make_asked(t.name, t.partition_indexes, ZERO_UUID) for t in asked])
-    named = ((topics.find_by_id(each.topic_id), each) for each in asked)
+        return tuple([RequestedTopic(t.name, t.partition_indexes, ZERO_UUID) for t in requested])
+    named = ((topics.find_by_id(each.topic_id), each) for each in requested)
     return tuple(
-        _make_asked(topic.name, each.partition_indexes, each.topic_id)
+        RequestedTopic(topic.name, each.partition_indexes, each.topic_id)
         for topic, each in named
         if topic is not None
     )
 
 
-def _answer(
-    topics: Topics,
-    request: Request,
-    groups: tuple[OffsetFetchRequestGroup, ...],
-    replies: list[Reply],
-) -> None:
-    answer = OffsetAnswer(request.version)
+def _respond(request: Request, replies: list[Reply]) -> EncodedResponse | Disconnect:
+    context: _Context = request.context
+    answer = new_offset_fetch_encoder(request.version)
     try:
-        for asked, reply in zip(groups, replies, strict=True):
-            if isinstance(reply, Refused):
-                answer.add_group(asked.group_id, (), reply.error)
+        for requested, reply in zip(context.groups, replies, strict=True):
+            if isinstance(reply, RequestRefused):
+                answer.add_group(requested.group_id, (), reply.error)
                 continue
-            assert isinstance(reply, OffsetsFetched), f"this answers no offset fetch: {reply}"
+            assert isinstance(reply, OffsetsFetched), (
+                f"unexpected reply to an offset fetch: {reply}"
+            )
             found = reply.topics
             if request.version >= _BY_ID:
-                found = _by_id(topics, asked, found)
-            answer.add_group(asked.group_id, found)
+                found = _by_id(context.topics, requested, found)
+            answer.add_group(requested.group_id, found)
         payload = answer.frame(request.header.correlation_id)
     except UnencodableMessage as error:
-        request.hang_up(str(error))
-        return
-    request.error = answer.error
-    request.answer_encoded(payload)
+        return Disconnect(str(error))
+    return EncodedResponse(payload, answer.error)
 
 
 def _by_id(
-    topics: Topics, asked: OffsetFetchRequestGroup, found: tuple[FetchedTopic, ...]
+    topics: Topics, requested: OffsetFetchRequestGroup, found: tuple[FetchedTopic, ...]
 ) -> tuple[FetchedTopic, ...]:
-    """As found, with ids where all were asked for, and then whatever no topic has the id of."""
-    if asked.topics is None:
+    """Add topic ids if all topics were requested, and errors for ids that no topic has."""
+    if requested.topics is None:
         return tuple(
             FetchedTopic(
                 topic=each.topic,
@@ -113,7 +111,7 @@ def _by_id(
             for each in found
         )
     known = {each.topic_id for each in found}
-    return found + tuple(_unknown(each) for each in asked.topics if each.topic_id not in known)
+    return found + tuple(_unknown(each) for each in requested.topics if each.topic_id not in known)
 
 
 def _unknown(topic: OffsetFetchRequestTopics) -> FetchedTopic:

@@ -1,4 +1,4 @@
-"""FindCoordinator: on one machine the answer is always this node."""
+"""FindCoordinator: the only broker coordinates every group."""
 
 from kohort.node.broker import Broker
 from kohort.node.request import Request
@@ -12,23 +12,20 @@ from kohort.wire.api.k10_find_coordinator import (
 _GROUP, _TRANSACTION, _SHARE = range(3)
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> FindCoordinatorResponse:
     body: FindCoordinatorRequest = request.body
     keys = body.coordinator_keys if request.version >= 4 else (body.key,)
     found = tuple(_find(broker, key, body.key_type) for key in keys)
     if request.version >= 4:
-        request.answer(FindCoordinatorResponse(coordinators=found))
-        return
+        return FindCoordinatorResponse(coordinators=found)
     only = found[0]
-    request.answer(
-        FindCoordinatorResponse(
-            error_code=only.error_code,
-            # Until version 3 Kafka always has a word for it, be it that there is no error.
-            error_message=only.error_message or ErrorCode(only.error_code).name,
-            node_id=only.node_id,
-            host=only.host,
-            port=only.port,
-        )
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        # As in Kafka, versions up to 3 have a message even without an error.
+        error_message=only.error_message or ErrorCode(only.error_code).name,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
     )
 
 
@@ -43,12 +40,12 @@ def _find(broker: Broker, key: str, key_type: int) -> Coordinator:
         )
     error, reason = ErrorCode.INVALID_REQUEST, ""
     if key_type == _TRANSACTION:
-        # DEVIATION: there is no transaction or share coordinator here; clients take this error
-        # for final, where any milder one would have them ask for ever.
+        # DEVIATION: there is no transaction or share coordinator. Clients treat this error as
+        # fatal; they would retry any other error forever.
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        reason = "only groups are coordinated here"
+        reason = "this broker coordinates only groups"
     elif key_type != _SHARE:
-        reason = f"nothing of kind {key_type} is coordinated"
+        reason = f"unknown coordinator key type {key_type}"
     return Coordinator(
         key=key, node_id=BrokerId(-1), port=-1, error_code=error, error_message=reason
     )

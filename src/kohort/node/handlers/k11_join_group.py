@@ -1,59 +1,55 @@
-"""JoinGroup: becomes a command whose ticket may stay parked for the whole join phase."""
-
-from typing import Any, Final
+"""JoinGroup: the request may be parked for the whole join phase."""
 
 from kohort.coordinator.commands import NO_MEMBER, JoinGroup, Protocol
-from kohort.coordinator.replies import Joined, Refused
+from kohort.coordinator.replies import Joined, Reply, RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.request import Request
-from kohort.types import ErrorCode, MemberId, Millis, maker
+from kohort.node.request import PARKED, Request
+from kohort.types import ErrorCode, MemberId, Millis
 from kohort.wire.api.k11_join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
 
-_make_protocol: Final = maker(Protocol)
-_make_member: Final = maker(JoinGroupResponseMember)
 
-
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: JoinGroupRequest = request.body
     version, client_id = request.version, request.client_id
-    # An instance may have an empty name, and is one all the same.
+    # An empty instance id is still an instance id.
     instance_id = body.group_instance_id
     name = client_id if instance_id is None else instance_id
     is_new = body.member_id == NO_MEMBER
     command = JoinGroup(
-        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply, version))),
+        ticket=broker.park(request, _respond),
         group_id=body.group_id,
         member_id=body.member_id,
-        # Who has an id already needs no other.
+        # A member that has an id needs no new one.
         fresh_member_id=MemberId(f"{name}-{broker.fresh_uuid()}") if is_new else NO_MEMBER,
         instance_id=body.group_instance_id,
         client_id=client_id,
         client_host=request.client_host,
         session_timeout_ms=body.session_timeout_ms,
-        # Version 0 knows one timeout for both.
+        # Version 0 has only the session timeout; it is used for both.
         rebalance_timeout_ms=(
             body.rebalance_timeout_ms if version >= 1 else body.session_timeout_ms
         ),
         protocol_type=body.protocol_type,
-        protocols=tuple([_make_protocol(each.name, each.metadata) for each in body.protocols]),
+        protocols=tuple([Protocol(each.name, each.metadata) for each in body.protocols]),
         reason=body.reason,
         knows_member_id_required=version >= 4,
         knows_skip_assignment=version >= 9,
     )
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _respond(reply: Any, version: int) -> JoinGroupResponse:
+def _respond(request: Request, reply: Reply) -> JoinGroupResponse:
     match reply:
-        case Refused():
+        case RequestRefused():
             return JoinGroupResponse(
                 error_code=reply.error,
                 member_id=reply.member_id,
-                protocol_name=None if version >= 7 else "",
+                protocol_name=None if request.version >= 7 else "",
             )
         case Joined():
             return JoinGroupResponse(
@@ -66,10 +62,14 @@ def _respond(reply: Any, version: int) -> JoinGroupResponse:
                 member_id=reply.member_id,
                 members=tuple(
                     [
-                        _make_member(member.member_id, member.instance_id, member.metadata)
+                        JoinGroupResponseMember(
+                            member_id=member.member_id,
+                            group_instance_id=member.instance_id,
+                            metadata=member.metadata,
+                        )
                         for member in reply.members
                     ]
                 ),
             )
         case _:
-            raise AssertionError(f"a join cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to join: {reply}")

@@ -1,29 +1,30 @@
-"""Heartbeat: the most frequent request of all, so nothing here is done twice."""
+"""Heartbeat: the most frequent request, so its command and its responses are made once."""
 
 from functools import cache
 from typing import Final
 
 from kohort.coordinator.commands import Heartbeat, Ticket
-from kohort.coordinator.replies import Refused
+from kohort.coordinator.replies import RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.request import Ready, Request
+from kohort.node.request import PreparedResponse, Request
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 
 _NO_TICKET: Final = Ticket(0)
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
-    # A member says the same until its generation ends: the command is made for the first time only.
+def handle(broker: Broker, request: Request, now: Millis) -> PreparedResponse:
+    # A member sends the same bytes until the generation changes.
     command: Heartbeat | None = request.memo
     if command is None:
         command = request.memo = _command(request.body)
-    reply = broker.groups.answer_at_once(command, now)
+    reply = broker.groups.answer_now(command, now)
     version = request.header.request_api_version
-    if isinstance(reply, Refused):
-        request.answer_ready(_refused(version, reply.error))
-    else:
-        request.answer_ready(_heard(version))
+    return (
+        _error_response(version, reply.error)
+        if isinstance(reply, RequestRefused)
+        else accepted_response(version)
+    )
 
 
 def _command(body: HeartbeatRequest) -> Heartbeat:
@@ -37,10 +38,11 @@ def _command(body: HeartbeatRequest) -> Heartbeat:
 
 
 @cache
-def _heard(version: int) -> Ready:
-    return Ready(HeartbeatResponse(), version)
+def accepted_response(version: int) -> PreparedResponse:
+    """The successful response, encoded once per version."""
+    return PreparedResponse(HeartbeatResponse(), version)
 
 
 @cache
-def _refused(version: int, error: ErrorCode) -> Ready:
-    return Ready(HeartbeatResponse(error_code=error), version)
+def _error_response(version: int, error: ErrorCode) -> PreparedResponse:
+    return PreparedResponse(HeartbeatResponse(error_code=error), version)

@@ -1,25 +1,20 @@
-"""SyncGroup: parked until the leader's assignment is kept, or answered from what stands."""
-
-from typing import Final
+"""SyncGroup: parked until the leader's assignment is stored, or answered with the current one."""
 
 from kohort.coordinator.commands import MemberAssignment, SyncGroup
-from kohort.coordinator.replies import Refused, Reply, Synced
+from kohort.coordinator.replies import Reply, RequestRefused, Synced
 from kohort.node.broker import Broker
-from kohort.node.request import Request
-from kohort.types import ErrorCode, Millis, maker
+from kohort.node.request import PARKED, Request
+from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 
-_make_assignment: Final = maker(MemberAssignment)
 
-
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: SyncGroupRequest = request.body
     if request.version >= 5 and (body.protocol_type is None or body.protocol_name is None):
-        # From version 5 on both are mandatory, though the format still lets them be null.
-        request.answer(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-        return
+        # Both are mandatory since version 5, although the schema allows null.
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     command = SyncGroup(
-        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply))),
+        ticket=broker.park(request, _respond),
         group_id=body.group_id,
         member_id=body.member_id,
         instance_id=body.group_instance_id,
@@ -27,15 +22,16 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
         protocol_type=body.protocol_type,
         protocol=body.protocol_name,
         assignments=tuple(
-            [_make_assignment(each.member_id, each.assignment) for each in body.assignments]
+            [MemberAssignment(each.member_id, each.assignment) for each in body.assignments]
         ),
     )
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _respond(reply: Reply) -> SyncGroupResponse:
+def _respond(_: Request, reply: Reply) -> SyncGroupResponse:
     match reply:
-        case Refused():
+        case RequestRefused():
             return SyncGroupResponse(error_code=reply.error)
         case Synced():
             return SyncGroupResponse(
@@ -44,4 +40,4 @@ def _respond(reply: Reply) -> SyncGroupResponse:
                 assignment=reply.assignment,
             )
         case _:
-            raise AssertionError(f"a sync cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to sync: {reply}")

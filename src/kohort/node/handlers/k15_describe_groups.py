@@ -1,13 +1,14 @@
-"""DescribeGroups: state, protocol and members of each group that was named."""
+"""DescribeGroups: state, protocol and members of the requested groups."""
 
 from typing import Final
 
 from kohort.coordinator import replies
 from kohort.coordinator.commands import DescribeGroups
-from kohort.coordinator.replies import GroupsDescribed, Refused, Reply
+from kohort.coordinator.replies import GroupsDescribed, Reply, RequestRefused
+from kohort.node.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
 from kohort.node.broker import Broker
-from kohort.node.request import Request
-from kohort.types import ErrorCode, GroupId, Millis
+from kohort.node.request import PARKED, Request
+from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k15_describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -15,48 +16,40 @@ from kohort.wire.api.k15_describe_groups import (
     DescribeGroupsResponse,
 )
 
-# Read, delete, describe, describe and alter configs: all that can be done to a group, since
-# nobody is kept from anything here.
-_ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-_NOT_ASKED: Final = -(2**31)
+_MISSING_GROUP_ERROR_SINCE: Final = 6
+"""The first version in which a missing group is an error with a message."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: DescribeGroupsRequest = request.body
-    operations = _ALL_OPERATIONS if body.include_authorized_operations else _NOT_ASKED
-    is_explained = request.version >= 6
-
-    def deliver(reply: Reply) -> None:
-        groups = _described(reply, body.groups, operations, is_explained=is_explained)
-        request.answer(DescribeGroupsResponse(groups=groups))
-
     command = DescribeGroups(
-        ticket=broker.groups.issue(deliver),
+        ticket=broker.park(request, _respond),
         group_ids=body.groups,
-        knows_missing_group=is_explained,
+        knows_missing_group=request.version >= _MISSING_GROUP_ERROR_SINCE,
     )
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _described(
-    reply: Reply, group_ids: tuple[GroupId, ...], operations: int, *, is_explained: bool
-) -> tuple[DescribedGroup, ...]:
+def _respond(request: Request, reply: Reply) -> DescribeGroupsResponse:
+    body: DescribeGroupsRequest = request.body
+    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_REQUESTED
+    has_message = request.version >= _MISSING_GROUP_ERROR_SINCE
     match reply:
-        case Refused():
-            return tuple(
-                DescribedGroup(group_id=group_id, error_code=reply.error) for group_id in group_ids
-            )
+        case RequestRefused():
+            groups = [DescribedGroup(group_id=each, error_code=reply.error) for each in body.groups]
         case GroupsDescribed():
-            return tuple(
-                _group(each, operations, is_explained=is_explained) for each in reply.groups
-            )
+            groups = [_group(each, operations, has_message=has_message) for each in reply.groups]
         case _:
-            raise AssertionError(f"a describe cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to describe: {reply}")
+    return DescribeGroupsResponse(groups=tuple(groups))
 
 
-def _group(group: replies.DescribedGroup, operations: int, *, is_explained: bool) -> DescribedGroup:
+def _group(
+    group: replies.GroupDescription, operations: int, *, has_message: bool
+) -> DescribedGroup:
     is_missing = group.error is ErrorCode.GROUP_ID_NOT_FOUND
-    message = f"Group {group.group_id} not found." if is_missing and is_explained else None
+    message = f"Group {group.group_id} not found." if is_missing and has_message else None
     return DescribedGroup(
         error_code=group.error,
         error_message=message,
@@ -75,5 +68,5 @@ def _group(group: replies.DescribedGroup, operations: int, *, is_explained: bool
             )
             for member in group.members
         ),
-        authorized_operations=operations if not group.error else _NOT_ASKED,
+        authorized_operations=operations if not group.error else NOT_REQUESTED,
     )

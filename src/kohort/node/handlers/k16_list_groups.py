@@ -1,26 +1,27 @@
-"""ListGroups: every group, or those in the states and of the types asked for."""
+"""ListGroups: all groups, or those of the requested states and types."""
 
 from kohort.coordinator.commands import ListGroups
-from kohort.coordinator.replies import GroupsListed, Refused, Reply
+from kohort.coordinator.replies import GroupsListed, Reply, RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import PARKED, Request
 from kohort.types import Millis
 from kohort.wire.api.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: ListGroupsRequest = request.body
     command = ListGroups(
-        ticket=broker.groups.issue(lambda reply: request.answer(_respond(reply))),
+        ticket=broker.park(request, _respond),
         states=body.states_filter,
         types=body.types_filter,
     )
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _respond(reply: Reply) -> ListGroupsResponse:
+def _respond(_: Request, reply: Reply) -> ListGroupsResponse:
     match reply:
-        case Refused():
+        case RequestRefused():
             return ListGroupsResponse(error_code=reply.error)
         case GroupsListed():
             return ListGroupsResponse(
@@ -35,4 +36,4 @@ def _respond(reply: Reply) -> ListGroupsResponse:
                 )
             )
         case _:
-            raise AssertionError(f"a list cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to list: {reply}")

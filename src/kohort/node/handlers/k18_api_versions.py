@@ -1,4 +1,4 @@
-"""ApiVersions: the table of what is served, which every client reads before anything else."""
+"""ApiVersions: the served APIs and versions; every client sends it first."""
 
 import re
 from typing import Final
@@ -20,8 +20,8 @@ _PRODUCE: Final = 0
 _TABLE: Final = tuple(
     ApiVersion(
         api_key=key,
-        # Kafka 4 serves Produce from 3 on and says 0: librdkafka before 2.8 uses no compression
-        # where the versions that brought it are not named (KAFKA-18659).
+        # Kafka 4 serves Produce since version 3 but advertises 0: otherwise librdkafka before 2.8
+        # does not compress (KAFKA-18659).
         min_version=0 if key == _PRODUCE else versions[0],
         max_version=versions[-1],
     )
@@ -29,14 +29,12 @@ _TABLE: Final = tuple(
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(_: Broker, request: Request, __: Millis) -> ApiVersionsResponse:
     body: ApiVersionsRequest = request.body
     if request.version >= 3 and not _is_named(body):
-        request.answer(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
-        return
-    # DEVIATION: there are no features, as there is no metadata version and no cluster-wide switch
-    # that a client could use.
-    request.answer(ApiVersionsResponse(api_keys=_TABLE))
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    # DEVIATION: the list of features is empty; there is no metadata version.
+    return ApiVersionsResponse(api_keys=_TABLE)
 
 
 def _is_named(body: ApiVersionsRequest) -> bool:

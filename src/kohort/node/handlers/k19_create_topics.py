@@ -1,13 +1,18 @@
-"""CreateTopics: each topic is made or refused on its own, and told with the settings it got."""
+"""CreateTopics: each topic is created or refused on its own; the response has its settings."""
 
 from collections import Counter
 
-from kohort.log.errors import Refused, StorageError
+from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.described import describe_topic
-from kohort.node.placement import check_replicas, check_replication
+from kohort.node.describe_configs import describe_topic
 from kohort.node.request import Request
-from kohort.node.topics import NewTopic, check_count, check_single
+from kohort.node.topics import (
+    NewTopic,
+    check_named_once,
+    check_partition_count,
+    check_replicas,
+    check_replication_factor,
+)
 from kohort.types import ErrorCode, Millis, Uuid
 from kohort.wire.api.k19_create_topics import (
     CreatableTopic,
@@ -18,19 +23,19 @@ from kohort.wire.api.k19_create_topics import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> CreateTopicsResponse:
     body: CreateTopicsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
     results = []
     for topic in {each.name: each for each in body.topics}.values():
         try:
-            check_single(topic.name, counts[topic.name])
+            check_named_once(topic.name, counts[topic.name])
             new = _new_topic(broker, topic)
-            # Even a topic that is only tried is told an id, which nobody will hear of again.
+            # With validate_only the response has an id too, which is never used.
             topic_id = broker.topics.fresh_id()
             if not body.validate_only:
                 topic_id = broker.topics.create(new, now).topic_id
-        except (Refused, StorageError) as error:
+        except (RequestRejected, StorageError) as error:
             results.append(
                 CreatableTopicResult(
                     name=topic.name, error_code=error.code, error_message=error.reason or None
@@ -38,38 +43,40 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
             )
         else:
             results.append(_created(broker, new, topic_id))
-    request.answer(CreateTopicsResponse(topics=tuple(results)))
+    return CreateTopicsResponse(topics=tuple(results))
 
 
-def _new_topic(broker: Broker, asked: CreatableTopic) -> NewTopic:
-    """Checked in Kafka's order: that a topic exists is said before anything else is criticised."""
-    broker.topics.check_name(asked.name)
-    missing = [config.name for config in asked.configs if config.value is None]
+def _new_topic(broker: Broker, requested: CreatableTopic) -> NewTopic:
+    """Check in Kafka's order: TOPIC_ALREADY_EXISTS comes first."""
+    broker.topics.check_name(requested.name)
+    missing = [config.name for config in requested.configs if config.value is None]
     if missing:
-        reason = f"no value is given for {', '.join(missing)}"
-        raise Refused(ErrorCode.INVALID_CONFIG, reason)
-    overrides = {config.name: config.value or "" for config in asked.configs}
+        reason = f"missing value of {', '.join(missing)}"
+        raise RequestRejected(ErrorCode.INVALID_CONFIG, reason)
+    overrides = {config.name: config.value or "" for config in requested.configs}
     broker.topics.check_overrides(overrides)
-    if asked.assignments:
-        count = _placed_by_hand(broker, asked)
+    if requested.assignments:
+        count = _manual_assignment(broker, requested)
     else:
-        check_replication(asked.replication_factor)
-        count = asked.num_partitions
+        check_replication_factor(requested.replication_factor)
+        count = requested.num_partitions
         if count == -1:
             count = broker.settings["num.partitions"]
-    check_count(count)
-    return NewTopic(name=asked.name, partition_count=count, overrides=overrides)
+    check_partition_count(count)
+    return NewTopic(name=requested.name, partition_count=count, overrides=overrides)
 
 
-def _placed_by_hand(broker: Broker, asked: CreatableTopic) -> int:
-    if asked.replication_factor != -1 or asked.num_partitions != -1:
-        reason = "beside an assignment, partitions and replication factor must be -1"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
-    partitions = sorted(each.partition_index for each in asked.assignments)
+def _manual_assignment(broker: Broker, requested: CreatableTopic) -> int:
+    if requested.replication_factor != -1 or requested.num_partitions != -1:
+        reason = "with a manual assignment, num_partitions and replication_factor must be -1"
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, reason)
+    partitions = sorted(each.partition_index for each in requested.assignments)
     if partitions != list(range(len(partitions))):
-        reason = f"partitions {partitions} are assigned; they must count up from 0"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-    for each in asked.assignments:
+        reason = (
+            f"the assigned partitions are {partitions}; they must be consecutive and begin at 0"
+        )
+        raise RequestRejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    for each in requested.assignments:
         check_replicas(each.broker_ids, broker.node_id)
     return len(partitions)
 

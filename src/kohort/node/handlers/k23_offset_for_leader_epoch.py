@@ -1,9 +1,9 @@
-"""OffsetForLeaderEpoch: there has only been one leader, whose epoch ends where the log does."""
+"""OffsetForLeaderEpoch: there was only one leader, so its epoch ends at the end of the log."""
 
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
 from kohort.node.request import Request
-from kohort.node.topics import find_epoch_fault
+from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -14,34 +14,32 @@ from kohort.wire.api.k23_offset_for_leader_epoch import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> OffsetForLeaderEpochResponse:
     body: OffsetForLeaderEpochRequest = request.body
-    request.answer(
-        OffsetForLeaderEpochResponse(
-            topics=tuple(
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=tuple(
-                        _find_end(broker, topic.topic, asked) for asked in topic.partitions
-                    ),
-                )
-                for topic in body.topics
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(
+                    _find_end(broker, topic.topic, requested) for requested in topic.partitions
+                ),
             )
+            for topic in body.topics
         )
     )
 
 
-def _find_end(broker: Broker, topic: Topic, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    log = broker.topics.catalog.partition(topic, asked.partition)
+def _find_end(broker: Broker, topic: Topic, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    log = broker.topics.catalog.partition(topic, requested.partition)
     if log is None:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return EpochEndOffset(partition=asked.partition, error_code=error)
-    fault = find_epoch_fault(asked.current_leader_epoch)
-    if fault is not None:
-        return EpochEndOffset(partition=asked.partition, error_code=fault)
-    if asked.leader_epoch != LEADER_EPOCH:
-        # Not an error: nothing is known of such an epoch, and the defaults say so.
-        return EpochEndOffset(partition=asked.partition)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return EpochEndOffset(partition=requested.partition, error_code=unknown)
+    error = find_leader_epoch_error(requested.current_leader_epoch)
+    if error is not None:
+        return EpochEndOffset(partition=requested.partition, error_code=error)
+    if requested.leader_epoch != LEADER_EPOCH:
+        # An unknown epoch is not an error: the default values mean that there is none.
+        return EpochEndOffset(partition=requested.partition)
     return EpochEndOffset(
-        partition=asked.partition, leader_epoch=LEADER_EPOCH, end_offset=log.end_offset
+        partition=requested.partition, leader_epoch=LEADER_EPOCH, end_offset=log.end_offset
     )

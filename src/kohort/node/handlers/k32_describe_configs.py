@@ -1,9 +1,9 @@
-"""DescribeConfigs: the settings of topics and of this node."""
+"""DescribeConfigs: the settings of topics and of this broker."""
 
-from kohort.log.errors import Refused
-from kohort.log.names import check_topic_name
+from kohort.log.errors import RequestRejected
+from kohort.log.file_names import check_topic_name
 from kohort.node.broker import Broker
-from kohort.node.described import Described, describe_node, describe_topic
+from kohort.node.describe_configs import ConfigEntry, describe_broker, describe_topic
 from kohort.node.request import Request
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k32_describe_configs import (
@@ -18,12 +18,10 @@ from kohort.wire.api.k32_describe_configs import (
 _TOPIC, _NODE = 2, 4
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> DescribeConfigsResponse:
     body: DescribeConfigsRequest = request.body
-    request.answer(
-        DescribeConfigsResponse(
-            results=tuple(_describe(broker, body, resource) for resource in body.resources)
-        )
+    return DescribeConfigsResponse(
+        results=tuple(_describe(broker, body, resource) for resource in body.resources)
     )
 
 
@@ -33,7 +31,7 @@ def _describe(
     kind, name = resource.resource_type, resource.resource_name
     try:
         described = _find(broker, kind, name)
-    except Refused as refusal:
+    except RequestRejected as refusal:
         return DescribeConfigsResult(
             error_code=refusal.code,
             error_message=refusal.reason,
@@ -53,27 +51,27 @@ def _describe(
     )
 
 
-def _find(broker: Broker, kind: int, name: str) -> list[Described]:
+def _find(broker: Broker, kind: int, name: str) -> list[ConfigEntry]:
     if kind == _TOPIC:
         check_topic_name(name)
         topic = broker.topics.find(Topic(name))
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+            raise RequestRejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return describe_topic(topic.settings, broker.settings)
     if kind != _NODE:
-        # DEVIATION: groups, client metrics and loggers have no settings here to be described.
-        raise Refused(ErrorCode.INVALID_REQUEST, f"nothing is known of resource type {kind}")
+        # DEVIATION: groups, client metrics and loggers have no settings.
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, f"resource type {kind} is not supported")
     if not name:
-        # What all nodes share and can be changed while they run: nothing.
+        # There are no cluster-wide dynamic settings.
         return []
     if name != str(broker.node_id):
-        reason = f"this is node {broker.node_id}, not {name}"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
-    return describe_node(broker.settings)
+        reason = f"this is broker {broker.node_id}, not {name}"
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, reason)
+    return describe_broker(broker.settings)
 
 
 def _config(
-    described: Described, body: DescribeConfigsRequest, *, is_read_only: bool
+    described: ConfigEntry, body: DescribeConfigsRequest, *, is_read_only: bool
 ) -> DescribeConfigsResourceResult:
     synonyms = described.synonyms if body.include_synonyms else ()
     return DescribeConfigsResourceResult(

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: the one directory of this node, and the size of every partition in it."""
+"""DescribeLogDirs: the data directory, and the size of each partition in it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,39 +16,39 @@ from kohort.wire.api.k35_describe_log_dirs import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> DescribeLogDirsResponse:
     body: DescribeLogDirsRequest = request.body
     catalog = broker.topics.catalog
-    # DEVIATION: the size of the volume is not told: it is the machine's, whose own tools know it.
+    # DEVIATION: the size of the volume is not returned.
     directory = DescribeLogDirsResult(
         log_dir=str(Path(catalog.directory).absolute()),
         topics=tuple(
-            DescribeLogDirsTopic(name=name, partitions=tuple(_partitions(catalog, name, wanted)))
-            for name, wanted in _wanted(catalog, body)
+            DescribeLogDirsTopic(name=name, partitions=tuple(_partitions(catalog, name, requested)))
+            for name, requested in _find_requested(catalog, body)
         ),
     )
-    request.answer(DescribeLogDirsResponse(results=(directory,)))
+    return DescribeLogDirsResponse(results=(directory,))
 
 
-def _wanted(
+def _find_requested(
     catalog: Catalog, body: DescribeLogDirsRequest
 ) -> Iterator[tuple[Topic, set[Partition]]]:
-    """Topics that exist, with the partitions asked for. What does not exist is left out."""
+    """The requested topics and partitions that exist."""
     if body.topics is None:
         for topic in catalog.topics:
             yield topic.name, {Partition(number) for number in range(topic.partition_count)}
         return
-    asked: dict[Topic, set[Partition]] = {}
+    requested: dict[Topic, set[Partition]] = {}
     for each in body.topics:
         if catalog.find_topic(each.topic) is not None:
-            asked.setdefault(each.topic, set()).update(each.partitions)
-    yield from asked.items()
+            requested.setdefault(each.topic, set()).update(each.partitions)
+    yield from requested.items()
 
 
 def _partitions(
-    catalog: Catalog, name: Topic, wanted: set[Partition]
+    catalog: Catalog, name: Topic, requested: set[Partition]
 ) -> Iterator[DescribeLogDirsPartition]:
-    for number in sorted(wanted):
+    for number in sorted(requested):
         log = catalog.partition(name, number)
         if log is not None:
             yield DescribeLogDirsPartition(partition_index=number, partition_size=log.size_bytes)

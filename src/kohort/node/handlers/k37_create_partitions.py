@@ -1,12 +1,11 @@
-"""CreatePartitions: a topic grows, and its groups notice when they next look."""
+"""CreatePartitions: adds partitions. Consumers see them when they refresh their metadata."""
 
 from collections import Counter
 
-from kohort.log.errors import Refused, StorageError
+from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.placement import check_replicas
 from kohort.node.request import Request
-from kohort.node.topics import check_single
+from kohort.node.topics import check_named_once, check_replicas
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k37_create_partitions import (
     CreatePartitionsRequest,
@@ -16,17 +15,17 @@ from kohort.wire.api.k37_create_partitions import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> CreatePartitionsResponse:
     body: CreatePartitionsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
     results = []
     for topic in {each.name: each for each in body.topics}.values():
         try:
-            check_single(topic.name, counts[topic.name])
+            check_named_once(topic.name, counts[topic.name])
             _check(broker, topic)
             if not body.validate_only:
                 broker.topics.add_partitions(topic.name, topic.count, now)
-        except (Refused, StorageError) as error:
+        except (RequestRejected, StorageError) as error:
             results.append(
                 CreatePartitionsTopicResult(
                     name=topic.name, error_code=error.code, error_message=error.reason or None
@@ -34,16 +33,16 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:
             )
         else:
             results.append(CreatePartitionsTopicResult(name=topic.name))
-    request.answer(CreatePartitionsResponse(results=tuple(results)))
+    return CreatePartitionsResponse(results=tuple(results))
 
 
-def _check(broker: Broker, asked: CreatePartitionsTopic) -> None:
-    topic = broker.topics.check_growth(asked.name, asked.count)
-    if asked.assignments is None:
+def _check(broker: Broker, requested: CreatePartitionsTopic) -> None:
+    topic = broker.topics.check_growth(requested.name, requested.count)
+    if requested.assignments is None:
         return
-    new = asked.count - topic.partition_count
-    if len(asked.assignments) != new:
-        reason = f"{len(asked.assignments)} assignments for {new} new partitions"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-    for assignment in asked.assignments:
+    new = requested.count - topic.partition_count
+    if len(requested.assignments) != new:
+        reason = f"{len(requested.assignments)} replica assignments for {new} new partitions"
+        raise RequestRejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    for assignment in requested.assignments:
         check_replicas(assignment.broker_ids, broker.node_id)

@@ -1,13 +1,9 @@
-"""DeleteGroups: one command per group, so that each is kept or refused on its own."""
-
-from collections.abc import Callable
-from functools import partial
+"""DeleteGroups: one command per group, so that each is deleted or refused on its own."""
 
 from kohort.coordinator.commands import DeleteGroups
-from kohort.coordinator.replies import DeleteGroupsAnswered, Refused, Reply
+from kohort.coordinator.replies import DeleteGroupsAnswered, Reply, RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.gathering import gather
-from kohort.node.request import Request
+from kohort.node.request import PARKED, ParkedForMany, Request
 from kohort.types import GroupId, Millis
 from kohort.wire.api.k42_delete_groups import (
     DeletableGroupResult,
@@ -16,35 +12,28 @@ from kohort.wire.api.k42_delete_groups import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: DeleteGroupsRequest = request.body
-    group_ids = tuple(dict.fromkeys(body.groups_names))
-
-    def finish(results: list[DeletableGroupResult]) -> None:
-        request.answer(DeleteGroupsResponse(results=tuple(results)))
-
-    collect = gather(len(group_ids), finish)
-    for index, group_id in enumerate(group_ids):
-        _delete(broker, group_id, partial(collect, index), now)
+    group_ids = request.context = tuple(dict.fromkeys(body.groups_names))
     if not group_ids:
-        finish([])
+        return DeleteGroupsResponse()
+    waiter = ParkedForMany(request, _respond, len(group_ids))
+    for group_id in group_ids:
+        ticket = broker.groups.open(waiter)
+        broker.groups.submit(DeleteGroups(ticket=ticket, group_ids=(group_id,)), now)
+    return PARKED
 
 
-def _delete(
-    broker: Broker,
-    group_id: GroupId,
-    collect: Callable[[DeletableGroupResult], None],
-    now: Millis,
-) -> None:
-    ticket = broker.groups.issue(lambda reply: collect(_result(reply, group_id)))
-    broker.groups.submit(DeleteGroups(ticket=ticket, group_ids=(group_id,)), now)
+def _respond(request: Request, replies: list[Reply]) -> DeleteGroupsResponse:
+    group_ids: tuple[GroupId, ...] = request.context
+    return DeleteGroupsResponse(results=tuple(map(_result, replies, group_ids)))
 
 
 def _result(reply: Reply, group_id: GroupId) -> DeletableGroupResult:
     match reply:
-        case Refused():
+        case RequestRefused():
             return DeletableGroupResult(group_id=group_id, error_code=reply.error)
         case DeleteGroupsAnswered():
             return DeletableGroupResult(group_id=group_id, error_code=reply.results[0].error)
         case _:
-            raise AssertionError(f"a delete cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to delete: {reply}")

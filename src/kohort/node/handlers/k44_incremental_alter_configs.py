@@ -1,15 +1,15 @@
-"""IncrementalAlterConfigs: a topic's own settings change one by one, all of a request or none."""
+"""IncrementalAlterConfigs: changes the overrides of a topic, all of a request or none."""
 
 from collections import Counter
 from typing import Final
 
-from kohort.log.errors import Refused, StorageError
-from kohort.log.names import check_topic_name
-from kohort.log.settings_table import SETTINGS, Kind
+from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.file_names import check_topic_name
+from kohort.log.topic_config import SETTINGS, SettingType
 from kohort.node.broker import Broker
-from kohort.node.described import describe_topic
+from kohort.node.describe_configs import describe_topic
 from kohort.node.request import Request
-from kohort.node.topics import check_single
+from kohort.node.topics import check_named_once
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k44_incremental_alter_configs import (
     AlterableConfig,
@@ -24,7 +24,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _OPERATIONS: Final = (_SET, _DELETE, _APPEND, _SUBTRACT)
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> IncrementalAlterConfigsResponse:
     body: IncrementalAlterConfigsRequest = request.body
     counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
     responses = []
@@ -32,11 +32,11 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
         key = (resource.resource_type, resource.resource_name)
         code, reason = ErrorCode.NONE, ""
         try:
-            check_single(resource.resource_name, counts[key])
+            check_named_once(resource.resource_name, counts[key])
             overrides = _check(broker, resource)
             if not body.validate_only:
                 broker.topics.alter(Topic(resource.resource_name), overrides)
-        except (Refused, StorageError) as error:
+        except (RequestRejected, StorageError) as error:
             code, reason = error.code, error.reason
         responses.append(
             AlterConfigsResourceResponse(
@@ -46,27 +46,29 @@ def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG0
                 resource_name=resource.resource_name,
             )
         )
-    request.answer(IncrementalAlterConfigsResponse(responses=tuple(responses)))
+    return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 
 def _check(broker: Broker, resource: AlterConfigsResource) -> dict[str, str]:
-    """The overrides a topic would have afterwards; Refused where it cannot have them."""
+    """Return the topic's overrides after the change. Raises RequestRejected if invalid."""
     _check_form(resource)
     if resource.resource_type == _NODE:
-        # DEVIATION: only topics can be changed; this node's settings are those it was started with.
+        # DEVIATION: broker settings are fixed at start; only topics can be changed.
         names = ", ".join(config.name for config in resource.configs)
-        reason = f"cannot be changed while the node runs: {names}"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        reason = f"broker settings cannot be changed while the broker runs: {names}"
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, reason)
     if resource.resource_type != _TOPIC:
-        reason = f"nothing is known of resource type {resource.resource_type}"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        reason = f"resource type {resource.resource_type} is not supported"
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, reason)
     if not resource.resource_name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "there are no settings of all topics at once")
+        raise RequestRejected(
+            ErrorCode.INVALID_REQUEST, "the topic name is empty; topic defaults are broker settings"
+        )
     check_topic_name(resource.resource_name)
     topic = broker.topics.find(Topic(resource.resource_name))
     if topic is None:
         reason = f"topic {resource.resource_name} does not exist"
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
+        raise RequestRejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
     described = {each.name: each.value for each in describe_topic(topic.settings, broker.settings)}
     overrides = dict(topic.settings)
     for config in resource.configs:
@@ -77,14 +79,14 @@ def _check(broker: Broker, resource: AlterConfigsResource) -> dict[str, str]:
 
 def _check_form(resource: AlterConfigsResource) -> None:
     if len({config.name for config in resource.configs}) < len(resource.configs):
-        raise Refused(ErrorCode.INVALID_REQUEST, "a setting may appear only once")
+        raise RequestRejected(ErrorCode.INVALID_REQUEST, "a setting appears more than once")
     for config in resource.configs:
         if config.config_operation not in _OPERATIONS:
-            # DEVIATION: over an operation that does not exist Kafka fails as over its own fault.
-            reason = f"{config.name}: there is no operation {config.config_operation}"
-            raise Refused(ErrorCode.INVALID_REQUEST, reason)
+            # DEVIATION: Kafka returns UNKNOWN_SERVER_ERROR for an unknown operation.
+            reason = f"{config.name}: unknown operation {config.config_operation}"
+            raise RequestRejected(ErrorCode.INVALID_REQUEST, reason)
         if config.config_operation != _DELETE and config.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"{config.name}: no value is given")
+            raise RequestRejected(ErrorCode.INVALID_REQUEST, f"{config.name}: missing value")
 
 
 def _change(overrides: dict[str, str], described: dict[str, str], config: AlterableConfig) -> None:
@@ -93,9 +95,9 @@ def _change(overrides: dict[str, str], described: dict[str, str], config: Altera
         overrides[name] = text
     elif config.config_operation == _DELETE:
         overrides.pop(name, None)
-    elif name not in SETTINGS or SETTINGS[name].kind is not Kind.LIST:
-        reason = f"{name} is no list that could be added to or taken from"
-        raise Refused(ErrorCode.INVALID_CONFIG, reason)
+    elif name not in SETTINGS or SETTINGS[name].kind is not SettingType.LIST:
+        reason = f"{name} is not a list, so APPEND and SUBTRACT do not apply"
+        raise RequestRejected(ErrorCode.INVALID_CONFIG, reason)
     else:
         parts = [part for part in described[name].split(",") if part]
         changes = text.split(",")

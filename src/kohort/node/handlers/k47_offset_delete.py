@@ -1,12 +1,12 @@
-"""OffsetDelete: topics that do not exist are answered here, the rest goes to the coordinator."""
+"""OffsetDelete: refuses unknown topics; the coordinator handles the others."""
 
 from collections.abc import Iterator
 
-from kohort.coordinator.commands import DeleteOffsets, TopicPartitions
-from kohort.coordinator.replies import DeleteOffsetsAnswered, Refused, Reply
+from kohort.coordinator.commands import DeleteOffsets, RequestedTopic
+from kohort.coordinator.replies import DeleteOffsetsAnswered, Reply, RequestRefused
 from kohort.node.broker import Broker
-from kohort.node.request import Request
-from kohort.types import ErrorCode, Millis
+from kohort.node.request import PARKED, Request
+from kohort.types import ErrorCode, Millis, Partition
 from kohort.wire.api.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -15,54 +15,54 @@ from kohort.wire.api.k47_offset_delete import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
+def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: OffsetDeleteRequest = request.body
-    known = tuple(
-        TopicPartitions(topic=topic.name, partitions=partitions)
+    has = broker.topics.has
+    # Kept for the response: a topic may be deleted before it is sent.
+    existing: list[list[Partition]] = [
+        [each.partition_index for each in topic.partitions if has(topic.name, each.partition_index)]
         for topic in body.topics
-        if (
-            partitions := tuple(
-                each.partition_index
-                for each in topic.partitions
-                if broker.topics.has(topic.name, each.partition_index)
-            )
-        )
+    ]
+    request.context = existing
+    command = DeleteOffsets(
+        ticket=broker.park(request, _respond),
+        group_id=body.group_id,
+        topics=tuple(
+            RequestedTopic(topic=topic.name, partitions=tuple(partitions))
+            for topic, partitions in zip(body.topics, existing, strict=True)
+            if partitions
+        ),
     )
-
-    def deliver(reply: Reply) -> None:
-        request.answer(_respond(broker, body, reply))
-
-    ticket = broker.groups.issue(deliver)
-    command = DeleteOffsets(ticket=ticket, group_id=body.group_id, topics=known)
     broker.groups.submit(command, now)
+    return PARKED
 
 
-def _respond(broker: Broker, body: OffsetDeleteRequest, reply: Reply) -> OffsetDeleteResponse:
+def _respond(request: Request, reply: Reply) -> OffsetDeleteResponse:
     match reply:
-        case Refused():
+        case RequestRefused():
             return OffsetDeleteResponse(error_code=reply.error)
         case DeleteOffsetsAnswered():
             errors = (result.error for result in reply.results)
-            return OffsetDeleteResponse(topics=tuple(_topics(broker, body, errors)))
+            return OffsetDeleteResponse(topics=tuple(_topics(request, errors)))
         case _:
-            raise AssertionError(f"an offset delete cannot be answered with {reply}")
+            raise AssertionError(f"unexpected reply to offset delete: {reply}")
 
 
-def _topics(
-    broker: Broker, body: OffsetDeleteRequest, errors: Iterator[ErrorCode]
-) -> Iterator[OffsetDeleteResponseTopic]:
-    for topic in body.topics:
+def _topics(request: Request, errors: Iterator[ErrorCode]) -> Iterator[OffsetDeleteResponseTopic]:
+    body: OffsetDeleteRequest = request.body
+    existing: list[list[Partition]] = request.context
+    for topic, known in zip(body.topics, existing, strict=True):
         partitions = tuple(
             OffsetDeleteResponsePartition(
                 partition_index=each.partition_index,
                 error_code=(
                     next(errors)
-                    if broker.topics.has(topic.name, each.partition_index)
+                    if each.partition_index in known
                     else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 ),
             )
             for each in topic.partitions
         )
-        # Kafka says nothing of a topic of which no partition was named.
+        # As in Kafka, a topic without partitions is omitted.
         if partitions:
             yield OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)

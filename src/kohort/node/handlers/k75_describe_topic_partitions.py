@@ -1,14 +1,14 @@
-"""DescribeTopicPartitions: topics in the order of their names, so many partitions at a time."""
+"""DescribeTopicPartitions: pages through the partitions, ordered by topic name."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from kohort.log.catalog_file import KeptTopic
+from kohort.log.catalog_file import CatalogTopic
 from kohort.log.limits import LEADER_EPOCH
+from kohort.node.authorized_operations import NOT_REQUESTED, TOPIC_OPERATIONS
 from kohort.node.broker import Broker
-from kohort.node.operations import NOT_ASKED, TOPIC_OPERATIONS
 from kohort.node.request import Request
-from kohort.node.topics import is_internal, missing_error
+from kohort.node.topics import is_internal, unknown_topic_error
 from kohort.types import ErrorCode, Millis, Partition, Topic
 from kohort.wire.api.k75_describe_topic_partitions import (
     Cursor,
@@ -21,28 +21,25 @@ from kohort.wire.api.k75_describe_topic_partitions import (
 _BAD_CURSOR: Final = ErrorCode.INVALID_REQUEST
 
 _PAGE_MAX: Final = 2000
-"""Partitions in one answer; protects memory. Kafka's max.request.partition.size.limit."""
+"""Partitions in one response; protects memory. Kafka's max.request.partition.size.limit."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:  # noqa: ARG001
+def handle(broker: Broker, request: Request, _: Millis) -> DescribeTopicPartitionsResponse:
     body: DescribeTopicPartitionsRequest = request.body
     names = _names(broker, body)
     if names is None:
-        request.answer(
-            DescribeTopicPartitionsResponse(
-                topics=tuple(_refused(t.name, _BAD_CURSOR) for t in body.topics)
-            )
+        return DescribeTopicPartitionsResponse(
+            topics=tuple(_error_topic(t.name, _BAD_CURSOR) for t in body.topics)
         )
-    else:
-        request.answer(_page(broker, names, body))
+    return _page(broker, names, body)
 
 
 def _names(broker: Broker, body: DescribeTopicPartitionsRequest) -> list[Topic] | None:
-    """The topics from the cursor on, in order; None where the cursor cannot be."""
-    asked: Iterable[Topic] = (topic.name for topic in body.topics)
+    """The topic names from the cursor on, in order; None if the cursor is invalid."""
+    requested: Iterable[Topic] = (topic.name for topic in body.topics)
     if not body.topics:
-        asked = (topic.name for topic in broker.topics.all())
-    names = set(asked)
+        requested = (topic.name for topic in broker.topics.all())
+    names = set(requested)
     if body.cursor is not None:
         is_missing = bool(body.topics) and body.cursor.topic_name not in names
         if is_missing or body.cursor.partition_index < 0:
@@ -61,21 +58,21 @@ def _page(
         if body.cursor is None or name != body.cursor.topic_name:
             first = Partition(0)
         if left == 0:
-            return _with_more(topics, name, first)
+            return _with_cursor(topics, name, first)
         topic = broker.topics.find(name)
         if topic is None:
-            # DEVIATION: over an empty name Kafka fails as over its own fault.
-            topics.append(_refused(name, missing_error(name)))
+            # DEVIATION: Kafka returns UNKNOWN_SERVER_ERROR for an empty name.
+            topics.append(_error_topic(name, unknown_topic_error(name)))
             continue
         end = Partition(min(topic.partition_count, first + left))
         topics.append(_topic(broker, topic, first, end))
         if end < topic.partition_count:
-            return _with_more(topics, name, end)
+            return _with_cursor(topics, name, end)
         left -= max(0, end - first)
     return DescribeTopicPartitionsResponse(topics=tuple(topics))
 
 
-def _with_more(
+def _with_cursor(
     topics: list[DescribeTopicPartitionsResponseTopic], name: Topic, partition: Partition
 ) -> DescribeTopicPartitionsResponse:
     cursor = Cursor(topic_name=name, partition_index=partition)
@@ -83,7 +80,7 @@ def _with_more(
 
 
 def _topic(
-    broker: Broker, topic: KeptTopic, first: Partition, end: Partition
+    broker: Broker, topic: CatalogTopic, first: Partition, end: Partition
 ) -> DescribeTopicPartitionsResponseTopic:
     replicas = (broker.node_id,)
     return DescribeTopicPartitionsResponseTopic(
@@ -106,10 +103,10 @@ def _topic(
     )
 
 
-def _refused(name: Topic, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+def _error_topic(name: Topic, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         error_code=error,
         is_internal=is_internal(name),
-        topic_authorized_operations=NOT_ASKED if error is _BAD_CURSOR else TOPIC_OPERATIONS,
+        topic_authorized_operations=NOT_REQUESTED if error is _BAD_CURSOR else TOPIC_OPERATIONS,
     )

@@ -1,8 +1,8 @@
-"""Records as they came: from a copied log directory into a table that only ever grows.
+"""Copy the records of a log directory into an append-only table.
 
-A log is looked at and decoded by Spark's workers, so its place must be one that they can read; the
-driver never opens a file of it. A log that is still written to may be torn at its end: what is
-sound of it is used, and the survey tells what was left out. Any other damage is an error.
+Spark tasks list and decode the files, so executors must be able to read the location; the driver
+does not open them. The end of a log that is still being written may be incomplete: the valid part
+is used, and the survey reports the rest. Any other damage is an error.
 """
 
 import re
@@ -14,46 +14,42 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from kohort.pipeline.forensics.decoding.files import NoLog, Segment, list_segments
-from kohort.pipeline.forensics.decoding.segments import DamagedLog, find_end
-from kohort.pipeline.forensics.decoding.transactions import decode_segment
-from kohort.pipeline.forensics.silver.conforming import conform
+from kohort.pipeline.forensics.decoders.batches import arrow_type
+from kohort.pipeline.forensics.decoders.segment_decoder import DamagedLog, find_end
+from kohort.pipeline.forensics.decoders.segment_files import NoLog, SegmentFile, list_segments
+from kohort.pipeline.forensics.decoders.transaction_filter import decode_segment
+from kohort.pipeline.forensics.store import conform
 from kohort.pipeline.forensics.tables import RECORDS
 from kohort.types import Offset, Partition, Topic, value
 
-NAME: Final = ["topic", "partition", "offset"]
-"""What tells one record from all others."""
+RECORD_KEY: Final = ["topic", "partition", "offset"]
+"""The columns that identify a record."""
 
 _Batches: TypeAlias = Iterable[pa.RecordBatch]
 
-_Answer: TypeAlias = tuple[Segment, str | None]
-"""A segment, as much of it as can be used, and why that is not all."""
+_TaskRow: TypeAlias = tuple[SegmentFile, str | None]
+"""The valid part of a segment, and the reason if it is not all of it."""
 
-_ANSWERS: Final = pa.schema(
-    [
-        pa.field("index", pa.int64()),
-        pa.field("row", pa.int64()),
-        pa.field("error", pa.string()),
-        pa.field("is_damage", pa.bool_()),
-        pa.field("place", pa.string()),
-        pa.field("path", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("first", pa.int64()),
-        pa.field("stop", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("reason", pa.string()),
-    ]
-)
-_ANSWERS_DDL: Final = (
-    "index BIGINT, row BIGINT, error STRING, is_damage BOOLEAN, place STRING, path STRING, "
-    "topic STRING, partition INT, first BIGINT, stop BIGINT, size BIGINT, reason STRING"
-)
+_TASK_COLUMNS: Final = {
+    "index": "BIGINT",
+    "row": "BIGINT",
+    "error": "STRING",
+    "is_damage": "BOOLEAN",
+    "location": "STRING",
+    "path": "STRING",
+    "topic": "STRING",
+    "partition": "INT",
+    "first": "BIGINT",
+    "stop": "BIGINT",
+    "size": "BIGINT",
+    "reason": "STRING",
+}
+"""The columns that tasks return: an error, or a segment and why its end is incomplete."""
 
 
 @value
-class TornEnd:
-    """The end of a log that was left out, because it is not sound and nothing sound follows."""
+class IncompleteEnd:
+    """The end of a log that was left out: it is not valid, and no valid batch follows."""
 
     path: str
     position: int
@@ -62,35 +58,37 @@ class TornEnd:
 
 
 @value
-class Survey:
-    """What there is to read, and what is torn."""
+class LogSurvey:
+    """The segments of a log, and their incomplete ends."""
 
-    segments: tuple[Segment, ...]
-    torn: tuple[TornEnd, ...]
+    segments: tuple[SegmentFile, ...]
+    incomplete: tuple[IncompleteEnd, ...]
 
 
-def survey(spark: SparkSession, place: str) -> Survey:
-    """Look at a log directory, Kohort's or Kafka's, or at one partition's directory.
+def survey(spark: SparkSession, location: str) -> LogSurvey:
+    """List the segments of a log directory, Kohort's or Kafka's, or of one partition's directory.
 
-    The end of each partition is looked for once, so that a log that grows meanwhile, or is torn,
-    is read to the same offset by everyone.
+    The end of each partition is determined once, so that all tasks read a growing log to the same
+    offset.
     """
-    segments = [each for each, _ in _ask(spark, 1, lambda _: _list(place))]
-    growing = [each for each in segments if each.is_last]
-    ends = _ask(spark, len(growing), lambda index: _measure(growing[index]))
+    segments = [each for each, _ in _run_tasks(spark, 1, lambda _: _list(location))]
+    last = [each for each in segments if each.is_last]
+    ends = _run_tasks(spark, len(last), lambda index: _measure(last[index]))
     measured = {end.path: end for end, _ in ends}
     used = (measured.get(each.path, each) for each in segments)
-    torn = (
-        TornEnd(path=end.path, position=end.size, size=each.size - end.size, reason=reason)
-        for each, (end, reason) in zip(growing, ends, strict=True)
+    incomplete = (
+        IncompleteEnd(path=end.path, position=end.size, size=each.size - end.size, reason=reason)
+        for each, (end, reason) in zip(last, ends, strict=True)
         if reason is not None
     )
-    return Survey(segments=tuple(each for each in used if each.size), torn=tuple(torn))
+    return LogSurvey(
+        segments=tuple(each for each in used if each.size), incomplete=tuple(incomplete)
+    )
 
 
-def read(spark: SparkSession, surveyed: Survey) -> DataFrame:
-    """The records of a surveyed log, each once, a task for each segment."""
-    segments = surveyed.segments
+def read(spark: SparkSession, survey_result: LogSurvey) -> DataFrame:
+    """The records of a log, with one task per segment."""
+    segments = survey_result.segments
     if not segments:
         return spark.createDataFrame([], RECORDS.ddl)
 
@@ -103,30 +101,30 @@ def read(spark: SparkSession, surveyed: Survey) -> DataFrame:
     return conform(numbers.mapInArrow(decode, RECORDS.ddl), RECORDS)
 
 
-def append(records: DataFrame, directory: str, *, has_repeats: bool = True) -> None:
-    """Add to the table in this directory the records it does not have yet.
+def append(records: DataFrame, directory: str, *, has_duplicates: bool = True) -> None:
+    """Append the records that the table in this directory does not have yet.
 
-    Doing it twice, or again after a crash, leads to the same table. Only one may do it at a time.
+    Idempotent, also after a crash. Only one process may append at a time.
     """
-    fresh = records.dropDuplicates(NAME) if has_repeats else records
+    new = records.dropDuplicates(RECORD_KEY) if has_duplicates else records
     known = _find_table(records.sparkSession, directory)
     if known is not None:
-        fresh = fresh.join(known.select(NAME), NAME, "left_anti")
-    conform(fresh, RECORDS).write.mode("append").parquet(directory)
+        new = new.join(known.select(RECORD_KEY), RECORD_KEY, "left_anti")
+    conform(new, RECORDS).write.mode("append").parquet(directory)
 
 
-def ingest(spark: SparkSession, place: str, directory: str) -> Survey:
-    """Add what a log holds to the table in a directory; tells what was there and what was torn."""
-    surveyed = survey(spark, place)
+def ingest(spark: SparkSession, location: str, directory: str) -> LogSurvey:
+    """Append the records of a log to the table in a directory; returns the survey."""
+    survey_result = survey(spark, location)
     try:
-        append(read(spark, surveyed), directory, has_repeats=False)
+        append(read(spark, survey_result), directory, has_duplicates=False)
     except PySparkException as error:
-        # A task's error comes in a page of Spark's own; what it says is one line of it.
+        # Spark wraps the error of a task in a long message; keep its one relevant line.
         damage = re.search(r"\bDamagedLog: (.+)", str(error))
         if damage is None:
             raise
         raise DamagedLog(damage[1]) from error
-    return surveyed
+    return survey_result
 
 
 def _find_table(spark: SparkSession, directory: str) -> DataFrame | None:
@@ -138,44 +136,49 @@ def _find_table(spark: SparkSession, directory: str) -> DataFrame | None:
         raise
 
 
-# What workers are asked
+# Tasks
 
 
-def _list(place: str) -> list[_Answer]:
-    return [(each, None) for each in list_segments(place)]
+def _list(location: str) -> list[_TaskRow]:
+    return [(each, None) for each in list_segments(location)]
 
 
-def _measure(segment: Segment) -> list[_Answer]:
+def _measure(segment: SegmentFile) -> list[_TaskRow]:
     end = find_end(segment)
     return [(replace(segment, size=end.size), end.reason)]
 
 
-def _ask(spark: SparkSession, count: int, do: Callable[[int], list[_Answer]]) -> list[_Answer]:
-    """What so many tasks on workers find, in their order; the first error that one of them met."""
+def _run_tasks(
+    spark: SparkSession, count: int, do: Callable[[int], list[_TaskRow]]
+) -> list[_TaskRow]:
+    """Run this number of tasks; return their rows in order, or raise the first error."""
 
-    def answer(batches: _Batches) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([(name, arrow_type(type_)) for name, type_ in _TASK_COLUMNS.items()])
+
+    def run_task(batches: _Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 try:
                     rows = [asdict(segment) | {"reason": why} for segment, why in do(index)]
                 except (NoLog, DamagedLog, OSError) as error:
                     rows = [{"error": str(error), "is_damage": isinstance(error, DamagedLog)}]
-                told = [{"index": index, "row": row, **each} for row, each in enumerate(rows)]
-                yield pa.RecordBatch.from_pylist(told, schema=_ANSWERS)
+                numbered = [{"index": index, "row": row, **each} for row, each in enumerate(rows)]
+                yield pa.RecordBatch.from_pylist(numbered, schema=schema)
 
     if not count:
         return []
-    answers = spark.range(0, count, 1, count).mapInArrow(answer, _ANSWERS_DDL)
-    rows = answers.orderBy("index", "row").collect()
+    ddl = ", ".join(f"{name} {type_}" for name, type_ in _TASK_COLUMNS.items())
+    results = spark.range(0, count, 1, count).mapInArrow(run_task, ddl)
+    rows = results.orderBy("index", "row").collect()
     for each in rows:
         if each.error is not None:
             raise (DamagedLog if each.is_damage else NoLog)(each.error)
     return [(_segment(each), each.reason) for each in rows]
 
 
-def _segment(row: Row) -> Segment:
-    return Segment(
-        place=row.place,
+def _segment(row: Row) -> SegmentFile:
+    return SegmentFile(
+        location=row.location,
         path=row.path,
         topic=Topic(row.topic),
         partition=Partition(row.partition),

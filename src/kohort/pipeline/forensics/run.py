@@ -1,7 +1,7 @@
-"""One run of the forensics: bronze brought up to date, every table built anew, a report written.
+"""One run of the forensics: update bronze, rebuild every table, and call back for the report.
 
-From a copied log it is one pass. From a cluster, bronze is a stream under a group of its own, which
-is left out of the tables; then tables are built once, or, while it goes on, again and again.
+A copied log is read in one pass. From a cluster, bronze is a stream with its own consumer group,
+which is left out of the tables; tables are built once, or repeatedly while the stream continues.
 """
 
 import threading
@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kohort.pipeline.forensics import bronze, tables
-from kohort.pipeline.forensics.building import Builder
-from kohort.pipeline.forensics.live import LiveBronze
+from kohort.pipeline.forensics.live_bronze import LiveBronze
+from kohort.pipeline.forensics.options import ForensicsOptions, check
 from kohort.pipeline.forensics.store import Store
-from kohort.pipeline.forensics.wish import ForensicsWish, check
+from kohort.pipeline.forensics.table_builder import ProgressCallback, TableBuilder
 from kohort.types import value
 
-_LOOK_S: Final = 0.25
-_IDLE_S: Final = 60.0
+_POLL_S: Final = 0.25
+_STOP_TIMEOUT_S: Final = 60.0
 
-_ENDS_AS_ROWS: Final = (
+_END_COLUMNS: Final = (
     "timestamp_millis(at_ms) AS at",
     "topic",
     "int(partition) AS partition",
@@ -30,123 +30,120 @@ _ENDS_AS_ROWS: Final = (
     "log_end",
 )
 
-Watch = Callable[[str, int, int], None]
-"""Hears of what is done: in words, which step it is, and of how many; 0 where nobody knows."""
-
 
 @value
 class ForensicsSummary:
     records: int
-    """That bronze has."""
-    figures: Mapping[str, Any]
-    """What the tables hold, as the store has it."""
-    torn: tuple[str, ...]
-    """Ends of copied logs that were left out."""
+    """The records in bronze."""
+    table_summary: Mapping[str, Any]
+    """The summary of the tables, as in `_complete.json`."""
+    incomplete: tuple[str, ...]
+    """Incomplete ends of copied logs, which were left out."""
     seconds: float
 
 
 def run(
     spark: SparkSession,
-    wish: ForensicsWish,
+    options: ForensicsOptions,
     *,
-    ending: threading.Event | None = None,
-    watch: Watch = lambda *_: None,
+    stop: threading.Event | None = None,
+    on_progress: ProgressCallback = lambda *_: None,
     on_built: Callable[[], None] = lambda: None,
 ) -> ForensicsSummary:
     """`on_built` is called whenever all tables are complete."""
-    check(wish)
-    return _Run(spark, wish, ending or threading.Event(), watch, on_built).play()
+    check(options)
+    return _ForensicsRun(spark, options, stop or threading.Event(), on_progress, on_built).run()
 
 
-class _Run:
+class _ForensicsRun:
     def __init__(
         self,
         spark: SparkSession,
-        wish: ForensicsWish,
-        ending: threading.Event,
-        watch: Watch,
+        options: ForensicsOptions,
+        stop: threading.Event,
+        on_progress: ProgressCallback,
         on_built: Callable[[], None],
     ) -> None:
         self._spark = spark
-        self._wish = wish
-        self._ending = ending
-        self._watch = watch
+        self._options = options
+        self._stop = stop
+        self._on_progress = on_progress
         self._on_built = on_built
-        self._store = Store(spark, wish.target)
-        self._began_at = time.monotonic()
-        self._torn: tuple[str, ...] = ()
-        self._figures: dict[str, Any] = {}
+        self._store = Store(spark, options.target)
+        self._started_at = time.monotonic()
+        self._incomplete: tuple[str, ...] = ()
+        self._table_summary: dict[str, Any] = {}
         self._rows = 0
 
-    def play(self) -> ForensicsSummary:
-        if self._wish.log is not None:
-            self._copy(self._wish.log)
+    def run(self) -> ForensicsSummary:
+        if self._options.log is not None:
+            self._copy_log(self._options.log)
             self._build()
-        elif self._wish.is_continuous:
-            self._follow(self._start(self._wish.every_s))
+        elif self._options.is_continuous:
+            self._build_repeatedly(self._start_stream(self._options.every_s))
         else:
-            self._await(self._start(None))
+            self._wait_for(self._start_stream(None))
             self._build()
         return ForensicsSummary(
             records=self._store.read(tables.RECORDS).count(),
-            figures=self._figures,
-            torn=self._torn,
-            seconds=time.monotonic() - self._began_at,
+            table_summary=self._table_summary,
+            incomplete=self._incomplete,
+            seconds=time.monotonic() - self._started_at,
         )
 
-    def _copy(self, log: str) -> None:
-        self._watch("records of the log", 0, 0)
-        surveyed = bronze.ingest(self._spark, log, self._store.address(tables.RECORDS))
-        self._torn = tuple(f"{each.path}: {each.reason}" for each in surveyed.torn)
-        if self._wish.ends is not None:
-            rows = self._spark.read.json(self._wish.ends).selectExpr(*_ENDS_AS_ROWS)
+    def _copy_log(self, log: str) -> None:
+        self._on_progress("records of the log", 0, 0)
+        survey = bronze.ingest(self._spark, log, self._store.address(tables.RECORDS))
+        self._incomplete = tuple(f"{each.path}: {each.reason}" for each in survey.incomplete)
+        if self._options.ends is not None:
+            rows = self._spark.read.json(self._options.ends).selectExpr(*_END_COLUMNS)
             self._store.write(tables.ENDS, rows)
 
-    def _start(self, every_s: float | None) -> StreamingQuery:
-        live = LiveBronze(self._spark, self._store, self._wish)
-        return live.start(every_s=every_s, then=self._count)
+    def _start_stream(self, every_s: float | None) -> StreamingQuery:
+        live = LiveBronze(self._spark, self._store, self._options)
+        return live.start(every_s=every_s, on_batch=self._count)
 
     def _count(self, rows: int) -> None:
         self._rows += rows
-        self._watch(f"{self._rows} records copied", 0, 0)
+        self._on_progress(f"{self._rows} records copied", 0, 0)
 
-    def _await(self, query: StreamingQuery) -> None:
+    def _wait_for(self, query: StreamingQuery) -> None:
         try:
-            while query.isActive and not self._ending.is_set():
-                self._ending.wait(_LOOK_S)
+            while query.isActive and not self._stop.is_set():
+                self._stop.wait(_POLL_S)
         finally:
-            self._stop(query)
+            self._stop_query(query)
 
-    def _follow(self, query: StreamingQuery) -> None:
+    def _build_repeatedly(self, query: StreamingQuery) -> None:
         built, not_before = -1, 0.0
         try:
-            while query.isActive and not self._ending.wait(_LOOK_S):
+            while query.isActive and not self._stop.wait(_POLL_S):
                 if self._rows != built and time.monotonic() >= not_before:
                     built = self._rows
                     self._build()
-                    not_before = time.monotonic() + self._wish.rebuild_s
+                    not_before = time.monotonic() + self._options.rebuild_s
         finally:
-            self._stop(query)
+            self._stop_query(query)
         if self._rows != built:
             self._build()
 
-    def _stop(self, query: StreamingQuery) -> None:
-        """Between two batches, if that is soon; a batch that is cut off is done again."""
-        end = time.monotonic() + _IDLE_S
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < end:
-            time.sleep(_LOOK_S)
+    def _stop_query(self, query: StreamingQuery) -> None:
+        """Stop between two batches if that is soon; an interrupted batch is repeated later."""
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         query.stop()
         failure = query.exception()
         if failure is not None:
             raise failure
 
     def _build(self) -> None:
-        builder = Builder(
+        builder = TableBuilder(
             self._store,
-            since=self._wish.since,
-            groups=self._wish.groups,
-            without=() if self._wish.log is not None else (self._wish.group_id,),
-            watch=self._watch,
+            since=self._options.since,
+            groups=self._options.groups,
+            excluded=() if self._options.log is not None else (self._options.group_id,),
+            on_progress=self._on_progress,
         )
-        self._figures = builder.build()
+        self._table_summary = builder.build()
         self._on_built()

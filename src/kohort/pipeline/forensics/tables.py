@@ -1,8 +1,8 @@
-"""The tables and their columns, once and for all: names here are what users query, so they stay.
+"""The tables and their columns. Users query these names, so they are stable.
 
-Bronze is what came, as it came. Silver is what it says. Gold is what it means. Every time is a
-TIMESTAMP in UTC; every duration says its unit in its name; a partition is always the pair of topic
-and number. Pure: types are written in Spark's own words for them.
+Bronze has the raw records, silver the decoded ones, gold the results. Every time is a TIMESTAMP in
+UTC, and every duration has its unit in its name. A partition is always the pair of topic and
+number. Pure: types are written as Spark DDL.
 """
 
 from enum import StrEnum
@@ -18,27 +18,29 @@ class Layer(StrEnum):
 
 
 @value
-class Column:
+class ColumnSpec:
     name: str
     type: str
-    """As Spark's DDL has it."""
+    """Spark DDL."""
     meaning: str
 
 
 @value
-class Table:
+class TableSpec:
     layer: Layer
     name: str
     meaning: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
 
     @property
     def ddl(self) -> str:
         return ", ".join(f"`{each.name}` {each.type}" for each in self.columns)
 
 
-def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
-    return tuple(Column(name=name, type=type_, meaning=meaning) for name, type_, meaning in rows)
+def _columns(*rows: tuple[str, str, str]) -> tuple[ColumnSpec, ...]:
+    return tuple(
+        ColumnSpec(name=name, type=type_, meaning=meaning) for name, type_, meaning in rows
+    )
 
 
 _PARTITION: Final = "STRUCT<topic: STRING, partition: INT>"
@@ -49,105 +51,105 @@ _MEMBER: Final = (
     f"owned: ARRAY<{_PARTITION}>, assigned: ARRAY<{_PARTITION}>>"
 )
 
-_PARTY: Final = (
+_IDENTITY: Final = (
     "STRUCT<member_id: STRING, instance_id: STRING, client_id: STRING, client_host: STRING>"
 )
 
 _PARTICIPANT: Final = (
-    f"STRUCT<party: {_PARTY}, join_took_ms: BIGINT, sync_took_ms: BIGINT, "
+    f"STRUCT<party: {_IDENTITY}, join_took_ms: BIGINT, sync_took_ms: BIGINT, "
     f"had: ARRAY<{_PARTITION}>, got: ARRAY<{_PARTITION}>>"
 )
 
-_REMOVAL: Final = f"STRUCT<party: {_PARTY}, departure: STRING>"
+_REMOVAL: Final = f"STRUCT<party: {_IDENTITY}, departure: STRING>"
 
 
-RECORDS: Final = Table(
+RECORDS: Final = TableSpec(
     layer=Layer.BRONZE,
     name="records",
-    meaning="The records of both topics as they came; kept, while the topic itself is compacted.",
+    meaning="The raw records of both topics; append-only, while the topic itself is compacted.",
     columns=_columns(
         ("topic", "STRING", "`__consumer_offsets` or `__kohort_events`"),
         ("partition", "INT", "of that topic"),
-        ("offset", "BIGINT", "within the partition; with it, a record's name"),
+        ("offset", "BIGINT", "in the partition; topic, partition and offset identify a record"),
         ("timestamp", "TIMESTAMP", "of the record"),
-        ("key", "BINARY", "as it came"),
-        ("value", "BINARY", "as it came; null is a tombstone"),
+        ("key", "BINARY", "raw bytes"),
+        ("value", "BINARY", "raw bytes; null is a tombstone"),
     ),
 )
 
-ENDS: Final = Table(
+ENDS: Final = TableSpec(
     layer=Layer.BRONZE,
     name="ends",
-    meaning="Where the logs of all read partitions ended, looked at while the topic was read.",
+    meaning="The start and end offsets of all consumed partitions, read at regular intervals.",
     columns=_columns(
-        ("at", "TIMESTAMP", "when it was looked at"),
-        ("topic", "STRING", "a topic that some group commits offsets of"),
+        ("at", "TIMESTAMP", "when the offsets were read"),
+        ("topic", "STRING", "a consumed topic"),
         ("partition", "INT", "of that topic"),
-        ("log_start", "BIGINT", "the offset of its oldest record"),
-        ("log_end", "BIGINT", "the offset its next record will have"),
+        ("log_start", "BIGINT", "the log start offset"),
+        ("log_end", "BIGINT", "the log end offset"),
     ),
 )
 
-UNDECODABLE: Final = Table(
+UNDECODABLE: Final = TableSpec(
     layer=Layer.SILVER,
     name="undecodable",
-    meaning="Records nobody could make sense of, set aside, with the reason.",
+    meaning="Records that could not be decoded, with the reason.",
     columns=_columns(
-        ("topic", "STRING", "where it is"),
-        ("partition", "INT", "where it is"),
-        ("offset", "BIGINT", "where it is"),
+        ("topic", "STRING", "of the record"),
+        ("partition", "INT", "of the record"),
+        ("offset", "BIGINT", "of the record"),
         ("timestamp", "TIMESTAMP", "of the record"),
-        ("key", "BINARY", "as it came"),
-        ("value", "BINARY", "as it came"),
-        ("reason", "STRING", "what is wrong with it"),
+        ("key", "BINARY", "raw bytes"),
+        ("value", "BINARY", "raw bytes"),
+        ("reason", "STRING", "the decoding error"),
     ),
 )
 
-GENERATIONS: Final = Table(
+GENERATIONS: Final = TableSpec(
     layer=Layer.SILVER,
     name="generations",
-    meaning="What the coordinator kept of a group, each time it kept it.",
+    meaning="Every record of group metadata that the coordinator stored.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
-        ("generation", "INT", "its number; the same one again where a static member restarted"),
-        ("at", "TIMESTAMP", "when it was kept"),
+        ("generation", "INT", "its number; repeated if a static member restarted"),
+        ("at", "TIMESTAMP", "when it was stored"),
         ("partition", "INT", "of `__consumer_offsets`"),
-        ("offset", "BIGINT", "of the record; orders all that happened to a group"),
-        ("kind", "STRING", "formed, emptied (nobody is left) or deleted (the group is gone)"),
-        ("protocol_type", "STRING", "consumer for consumers"),
-        ("protocol", "STRING", "the assignor everyone agreed on"),
-        ("leader", "STRING", "the member id of whoever assigned"),
-        ("members", f"ARRAY<{_MEMBER}>", "everyone, with what they wanted and what they got"),
+        ("offset", "BIGINT", "of the record; the order of all records of a group"),
+        ("kind", "STRING", "formed, emptied (no members) or deleted (group deleted)"),
+        ("protocol_type", "STRING", "`consumer` for consumers"),
+        ("protocol", "STRING", "the assignor"),
+        ("leader", "STRING", "the member id of the leader"),
+        ("members", f"ARRAY<{_MEMBER}>", "all members, with subscription and assignment"),
     ),
 )
 
-MEMBERSHIPS: Final = Table(
+MEMBERSHIPS: Final = TableSpec(
     layer=Layer.SILVER,
     name="memberships",
-    meaning="Each member from its first generation to its end.",
+    meaning="Each member from its first generation to its departure.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("member_id", "STRING", "the member"),
-        ("instance_id", "STRING", "of a static member"),
-        ("client_id", "STRING", "what the program calls itself"),
-        ("client_host", "STRING", "where it runs"),
-        ("from_generation", "INT", "the first one it was in"),
-        ("to_generation", "INT", "the last one it was in"),
-        ("from_at", "TIMESTAMP", "when the first one was kept; earlier, if an event says so"),
-        ("to_at", "TIMESTAMP", "when it was out; null while it is a member"),
+        ("instance_id", "STRING", "`group.instance.id` of a static member"),
+        ("client_id", "STRING", "`client.id`"),
+        ("client_host", "STRING", "the host of the client"),
+        ("from_generation", "INT", "its first generation"),
+        ("to_generation", "INT", "its last generation"),
+        ("from_at", "TIMESTAMP", "when it joined (events), or its first generation was stored"),
+        ("to_at", "TIMESTAMP", "when it left; null while it is a member"),
         (
             "ending",
             "STRING",
             "a departure as in events, replaced (a static member restarted), gone, or null",
         ),
-        ("is_exact", "BOOLEAN", "whether an event says so"),
+        ("is_exact", "BOOLEAN", "whether the departure is from an event"),
     ),
 )
 
-OWNERSHIP: Final = Table(
+OWNERSHIP: Final = TableSpec(
     layer=Layer.SILVER,
     name="ownership",
-    meaning="Who held which partition, from when to when.",
+    meaning="The owner of each partition over time.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("topic", "STRING", "of the partition"),
@@ -155,80 +157,80 @@ OWNERSHIP: Final = Table(
         ("member_id", "STRING", "its owner"),
         ("instance_id", "STRING", "of its owner"),
         ("client_id", "STRING", "of its owner"),
-        ("from_generation", "INT", "in which it got it"),
-        ("to_generation", "INT", "the last one in which it held it"),
-        ("from_at", "TIMESTAMP", "when it got it"),
-        ("to_at", "TIMESTAMP", "when it lost it; null while it holds it"),
-        ("gap_before_ms", "BIGINT", "without any owner before; null for the first one"),
+        ("from_generation", "INT", "the first generation of this owner"),
+        ("to_generation", "INT", "the last generation of this owner"),
+        ("from_at", "TIMESTAMP", "when the ownership started"),
+        ("to_at", "TIMESTAMP", "when it ended; null while it lasts"),
+        ("gap_before_ms", "BIGINT", "time without owner before; null for the first owner"),
     ),
 )
 
-COMMITS: Final = Table(
+COMMITS: Final = TableSpec(
     layer=Layer.SILVER,
     name="commits",
-    meaning="Every committed offset, and every one that was removed or expired.",
+    meaning="Every committed offset, and every offset that was removed or expired.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("topic", "STRING", "of the partition"),
         ("partition", "INT", "of the partition"),
-        ("at", "TIMESTAMP", "when it was committed; of a tombstone, the record's time"),
+        ("at", "TIMESTAMP", "the commit timestamp; of a tombstone, the record timestamp"),
         ("log_partition", "INT", "of `__consumer_offsets`"),
         ("log_offset", "BIGINT", "of the record there"),
-        ("is_removed", "BOOLEAN", "whether this is the end of an offset, not a new one"),
-        ("committed", "BIGINT", "the offset; null if removed"),
-        ("step", "BIGINT", "from the one before; null for the first one, negative for a rewind"),
-        ("leader_epoch", "INT", "-1 where there was none"),
-        ("metadata", "STRING", "what the program wrote beside it"),
-        ("owner", "STRING", "the member id that held the partition then; null if nobody did"),
+        ("is_removed", "BOOLEAN", "whether the record is a tombstone"),
+        ("committed", "BIGINT", "the committed offset; null if removed"),
+        ("step", "BIGINT", "minus the previous offset; null for the first, negative for a rewind"),
+        ("leader_epoch", "INT", "-1 if there is none"),
+        ("metadata", "STRING", "the commit metadata"),
+        ("owner", "STRING", "the member id that owned the partition then; null if there was none"),
         ("generation", "INT", "of the group at that time; null if there was none"),
     ),
 )
 
-STINTS: Final = Table(
+COMMIT_RUNS: Final = TableSpec(
     layer=Layer.SILVER,
-    name="stints",
-    meaning="What one member committed of one partition in one generation; commits in short.",
+    name="commit_runs",
+    meaning="The commits of one member, partition and generation, summarised.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("generation", "INT", "of the group at that time; null if there was none"),
-        ("owner", "STRING", "the member id that held the partition; null if nobody did"),
+        ("owner", "STRING", "the member id that owned the partition; null if there was none"),
         ("topic", "STRING", "of the partition"),
         ("partition", "INT", "of the partition"),
-        ("commits", "BIGINT", "how many there are, removals aside"),
+        ("commits", "BIGINT", "number of commits, without removals"),
         ("first_at", "TIMESTAMP", "of the first commit"),
         ("last_at", "TIMESTAMP", "of the last commit"),
-        ("first_committed", "BIGINT", "the offset of the first one"),
-        ("last_committed", "BIGINT", "the offset of the last one"),
-        ("last_log_offset", "BIGINT", "of the last one's record in `__consumer_offsets`"),
-        ("removals", "BIGINT", "how often its offset was removed or expired"),
-        ("rewinds", "BIGINT", "commits below the one before"),
-        ("rewinds_to_zero", "BIGINT", "those of them that went to the very beginning"),
-        ("rewound", "BIGINT", "by how many records in all"),
-        ("rewound_most", "BIGINT", "by how many at once; null if never"),
-        ("first_rewind_at", "TIMESTAMP", "null if never"),
-        ("last_rewind_at", "TIMESTAMP", "null if never"),
+        ("first_committed", "BIGINT", "the first committed offset"),
+        ("last_committed", "BIGINT", "the last committed offset"),
+        ("last_log_offset", "BIGINT", "offset of the last commit record in `__consumer_offsets`"),
+        ("removals", "BIGINT", "number of times the offset was removed or expired"),
+        ("rewinds", "BIGINT", "number of commits below the previous one"),
+        ("rewinds_to_zero", "BIGINT", "number of rewinds to offset 0"),
+        ("rewound", "BIGINT", "sum of all rewinds, in records"),
+        ("rewound_most", "BIGINT", "the largest rewind, in records; null if there is none"),
+        ("first_rewind_at", "TIMESTAMP", "null if there is none"),
+        ("last_rewind_at", "TIMESTAMP", "null if there is none"),
     ),
 )
 
-GROUP_EVENTS: Final = Table(
+GROUP_EVENTS: Final = TableSpec(
     layer=Layer.SILVER,
     name="group_events",
-    meaning="What Kohort itself noted about its groups. Empty for any other broker.",
+    meaning="The events that Kohort recorded about its groups. Empty for other brokers.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
-        ("at", "TIMESTAMP", "when the coordinator noticed"),
+        ("at", "TIMESTAMP", "the timestamp of the event"),
         ("partition", "INT", "of `__kohort_events`"),
         ("offset", "BIGINT", "of the record, or of its first part"),
-        ("event", "STRING", "which one, as in the page on events"),
-        ("generation", "INT", "where the event has one"),
-        ("generation_before", "INT", "where the event has one"),
-        ("trigger", "STRING", "where the event has one"),
-        ("ending", "STRING", "where the event has one"),
-        ("culprit", _PARTY, "who made it begin"),
-        ("party", _PARTY, "whom it is about"),
-        ("client_reason", "STRING", "what the client gave as its reason"),
+        ("event", "STRING", "its name, see the page on events"),
+        ("generation", "INT", "if the event has it"),
+        ("generation_before", "INT", "if the event has it"),
+        ("trigger", "STRING", "if the event has it"),
+        ("ending", "STRING", "if the event has it"),
+        ("initiator", _IDENTITY, "the member that started the rebalance"),
+        ("party", _IDENTITY, "the member that the event is about"),
+        ("client_reason", "STRING", "the reason that the client gave"),
         ("departure", "STRING", "how a membership ended"),
-        ("state_before", "STRING", "where the event has one"),
+        ("state_before", "STRING", "if the event has it"),
         ("started_at", "TIMESTAMP", "of a rebalance that ended"),
         ("join_ended_at", "TIMESTAMP", "of a rebalance that ended"),
         ("join_ended_by", "STRING", "of a rebalance that ended"),
@@ -236,139 +238,139 @@ GROUP_EVENTS: Final = Table(
         ("leader", "STRING", "of a rebalance that ended"),
         ("participants", f"ARRAY<{_PARTICIPANT}>", "of a rebalance that ended"),
         ("removals", f"ARRAY<{_REMOVAL}>", "of a rebalance that ended"),
-        ("body", "STRING", "the whole event as JSON, its parts put together"),
+        ("body", "STRING", "the whole event as JSON"),
     ),
 )
 
-REBALANCES: Final = Table(
+REBALANCES: Final = TableSpec(
     layer=Layer.GOLD,
     name="rebalances",
     meaning="One row for each rebalance: who started it, how long it took, what it cost.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
-        ("generation_before", "INT", "which it ended; null for the first"),
-        ("generation", "INT", "which it led to"),
+        ("generation_before", "INT", "the generation before it; null for the first"),
+        ("generation", "INT", "the generation after it"),
         (
             "started_at",
             "TIMESTAMP",
-            "exact from events; else the last sign of the generation before",
+            "exact from events; else the last commit of the previous generation",
         ),
-        ("ended_at", "TIMESTAMP", "when the new generation was kept"),
-        ("duration_ms", "BIGINT", "between the two; null where the start is not known"),
-        ("join_ms", "BIGINT", "waiting for members to join; null without events"),
-        ("sync_ms", "BIGINT", "waiting for the leader's assignment; null without events"),
+        ("ended_at", "TIMESTAMP", "when the new generation was stored"),
+        ("duration_ms", "BIGINT", "from start to end; null if the start is unknown"),
+        ("join_ms", "BIGINT", "duration of the join phase; null without events"),
+        ("sync_ms", "BIGINT", "duration of the sync phase; null without events"),
         ("ending", "STRING", "stable, empty, interrupted or abandoned"),
-        ("trigger", "STRING", "what made it begin, from the triggers of the page on events"),
-        ("culprit", _PARTY, "who made it begin; null where nobody did or it cannot be known"),
-        ("client_reason", "STRING", "what the client gave as its reason; null without events"),
-        ("confidence", "DOUBLE", "1.0 where an event says so; else how sure the inference is"),
-        ("is_exact", "BOOLEAN", "whether events say so"),
+        ("trigger", "STRING", "the cause, one of the triggers of the page on events"),
+        ("initiator", _IDENTITY, "the member that started it; null if there is none or unknown"),
+        ("client_reason", "STRING", "the reason that the client gave; null without events"),
+        ("confidence", "DOUBLE", "1.0 from events; else the confidence of the inference"),
+        ("is_exact", "BOOLEAN", "whether the row is from events"),
         ("protocol", "STRING", "the assignor"),
-        ("is_cooperative", "BOOLEAN", "whether members kept their partitions meanwhile"),
-        ("members_before", "INT", "in the generation it ended"),
-        ("members_after", "INT", "in the generation it led to"),
-        ("joined", f"ARRAY<{_PARTY}>", "who is new"),
-        ("departed", f"ARRAY<{_PARTY}>", "who is gone"),
-        ("slowest", _PARTY, "who was waited for longest; null without events"),
-        ("slowest_join_ms", "BIGINT", "how long it was waited for"),
-        ("partitions", "INT", "owned after it"),
-        ("moved", "INT", "partitions whose owner is another one than before"),
-        ("moved_needlessly", "INT", "those a stickiest assignment would have left where they were"),
-        ("ownerless_partition_ms", "BIGINT", "the sum of all gaps between two owners"),
+        ("is_cooperative", "BOOLEAN", "whether members kept their partitions during it"),
+        ("members_before", "INT", "number of members before"),
+        ("members_after", "INT", "number of members after"),
+        ("joined", f"ARRAY<{_IDENTITY}>", "new members"),
+        ("departed", f"ARRAY<{_IDENTITY}>", "departed members"),
+        ("slowest", _IDENTITY, "the last member to join; null without events"),
+        ("slowest_join_ms", "BIGINT", "its join time"),
+        ("partitions", "INT", "assigned partitions after it"),
+        ("moved", "INT", "partitions with another owner than before"),
+        ("moved_needlessly", "INT", "those that the stickiest balanced assignment would not move"),
+        ("ownerless_partition_ms", "BIGINT", "time without owner, summed over partitions"),
         (
             "replayed",
             "BIGINT",
-            "records read again because their commit was not kept; null: unknown",
+            "records that the new owner processed again; null if unknown",
         ),
     ),
 )
 
-GROUP_HEALTH: Final = Table(
+GROUP_HEALTH: Final = TableSpec(
     layer=Layer.GOLD,
     name="group_health",
-    meaning="How a group did, window by window.",
+    meaning="Rebalance statistics of a group per time window.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("window_start", "TIMESTAMP", "inclusive"),
         ("window_end", "TIMESTAMP", "exclusive"),
-        ("rebalances", "INT", "that ended in it"),
-        ("rebalances_per_hour", "DOUBLE", "as a rate"),
-        ("rebalancing_ms", "BIGINT", "spent between generations"),
-        ("rebalancing_share", "DOUBLE", "of the window, 0 to 1"),
-        ("flapping_members", "INT", "clients that came or went at least three times in it"),
-        ("members_max", "INT", "of all generations in it"),
-        ("imbalance", "DOUBLE", "most partitions of a member over the mean, at the window's end"),
-        ("stickiness", "DOUBLE", "share of partitions that stayed, over its rebalances; 1 if none"),
+        ("rebalances", "INT", "rebalances that ended in the window"),
+        ("rebalances_per_hour", "DOUBLE", "the same as a rate"),
+        ("rebalancing_ms", "BIGINT", "time spent rebalancing"),
+        ("rebalancing_share", "DOUBLE", "share of the window, 0 to 1"),
+        ("flapping_members", "INT", "clients that joined or left at least three times"),
+        ("members_max", "INT", "largest number of members"),
+        ("imbalance", "DOUBLE", "most partitions of a member divided by the mean, at the end"),
+        ("stickiness", "DOUBLE", "share of partitions that kept their owner; 1 if none moved"),
     ),
 )
 
-LAG: Final = Table(
+LAG: Final = TableSpec(
     layer=Layer.GOLD,
     name="lag",
-    meaning="How far behind, at every commit and every look at the logs' ends.",
+    meaning="The lag at every commit and every reading of the end offsets.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("topic", "STRING", "of the partition"),
         ("partition", "INT", "of the partition"),
-        ("at", "TIMESTAMP", "of the commit, or of the look"),
-        ("log_offset", "BIGINT", "of the commit in `__consumer_offsets`; null for a look"),
-        ("committed", "BIGINT", "the offset that held then; null where it was just removed"),
-        ("log_end", "BIGINT", "as last seen before; null where it is not known"),
-        ("lag_records", "BIGINT", "the difference, never negative; null where it is not known"),
-        ("lag_seconds", "DOUBLE", "since the log's end was where the commit is; null: not known"),
+        ("at", "TIMESTAMP", "of the commit or the reading"),
+        ("log_offset", "BIGINT", "of the commit in `__consumer_offsets`; null for a reading"),
+        ("committed", "BIGINT", "the committed offset at that time; null if removed"),
+        ("log_end", "BIGINT", "the last known log end offset; null if unknown"),
+        ("lag_records", "BIGINT", "the difference, never negative; null if unknown"),
+        ("lag_seconds", "DOUBLE", "time since the log end was at that offset; null if unknown"),
     ),
 )
 
-LAG_STATUS: Final = Table(
+LAG_STATUS: Final = TableSpec(
     layer=Layer.GOLD,
     name="lag_status",
-    meaning="One word for each partition, without a threshold; groups that are deleted are gone.",
+    meaning="The lag status of each partition, without thresholds; deleted groups are left out.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("topic", "STRING", "of the partition"),
         ("partition", "INT", "of the partition"),
         ("status", "STRING", "ok, warning, stalled, stopped or rewound"),
-        ("since", "TIMESTAMP", "the first commit or look of the run that shows it"),
-        ("committed", "BIGINT", "the last one"),
-        ("log_end", "BIGINT", "the last one seen; null where it is not known"),
-        ("lag_records", "BIGINT", "the last one known"),
-        ("owner", "STRING", "the member id that holds it; null if nobody does"),
-        ("reason", "STRING", "in plain words"),
+        ("since", "TIMESTAMP", "the first commit that shows this status"),
+        ("committed", "BIGINT", "the last committed offset"),
+        ("log_end", "BIGINT", "the last known log end offset; null if unknown"),
+        ("lag_records", "BIGINT", "the last known lag"),
+        ("owner", "STRING", "the member id of the owner; null if there is none"),
+        ("reason", "STRING", "a sentence"),
     ),
 )
 
-GROUPS: Final = Table(
+GROUPS: Final = TableSpec(
     layer=Layer.GOLD,
     name="groups",
-    meaning="Every group that anything is known of, be it that it once committed an offset.",
+    meaning="Every group in the history, also groups with committed offsets only.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
-        ("from_at", "TIMESTAMP", "the first that is known of it"),
-        ("to_at", "TIMESTAMP", "the last, looks at its partitions' ends included"),
-        ("generations", "BIGINT", "rows about it in `generations`"),
-        ("rebalances", "BIGINT", "rows about it in `rebalances`"),
-        ("commits", "BIGINT", "rows about it in `commits`"),
-        ("events", "BIGINT", "rows about it in `group_events`"),
+        ("from_at", "TIMESTAMP", "its first timestamp in any table"),
+        ("to_at", "TIMESTAMP", "its last timestamp in any table"),
+        ("generations", "BIGINT", "its rows in `generations`"),
+        ("rebalances", "BIGINT", "its rows in `rebalances`"),
+        ("commits", "BIGINT", "its rows in `commits`"),
+        ("events", "BIGINT", "its rows in `group_events`"),
     ),
 )
 
-FINDINGS: Final = Table(
+FINDINGS: Final = TableSpec(
     layer=Layer.GOLD,
     name="findings",
-    meaning="Named patterns, each with its evidence and what to change.",
+    meaning="Named problems, each with its evidence and advice.",
     columns=_columns(
         ("group_id", "STRING", "the group"),
         ("finding", "STRING", "its name"),
         ("severity", "STRING", "critical, warning or notice"),
-        ("subject", "STRING", "the member, client or topic it is about; null for the whole group"),
-        ("from_at", "TIMESTAMP", "when it began"),
+        ("subject", "STRING", "the client or topic; null for the whole group"),
+        ("from_at", "TIMESTAMP", "when it started"),
         ("to_at", "TIMESTAMP", "when it was last seen"),
-        ("count", "INT", "how often it was seen"),
-        ("what", "STRING", "what happened, in plain words with figures"),
-        ("advice", "STRING", "what to do about it"),
-        ("setting", "STRING", "the setting to change and its value; null where there is none"),
-        ("would_have_saved_ms", "BIGINT", "partition-time without an owner; null: no estimate"),
-        ("evidence", "STRING", "JSON: generations, times and members that show it"),
+        ("count", "INT", "number of occurrences"),
+        ("what", "STRING", "what happened, with numbers"),
+        ("advice", "STRING", "what to do"),
+        ("setting", "STRING", "the setting to change and its value; null if there is none"),
+        ("would_have_saved_ms", "BIGINT", "avoidable partition time without owner; null: unknown"),
+        ("evidence", "STRING", "JSON: generations, times and members"),
     ),
 )
 
@@ -380,7 +382,7 @@ TABLES: Final = (
     MEMBERSHIPS,
     OWNERSHIP,
     COMMITS,
-    STINTS,
+    COMMIT_RUNS,
     GROUP_EVENTS,
     REBALANCES,
     GROUP_HEALTH,

@@ -1,17 +1,17 @@
-"""The directory that an ingest keeps: what is where, and when a batch counts.
+"""The directory of an ingested table: its layout, and when a batch is complete.
 
-    data/batch=7/...        rows, as Parquet; each batch has a directory of its own
+    data/batch=7/...        rows in Parquet, one directory per batch
     _bad/batch=7/...        records that could not be parsed, and why
-    _commits/7.json         batch 7 is whole: rows, bad rows, and how many there are by now
-    _checkpoint/            Spark's
-    _staging/RUN/batch=8/   what is being written; moved into place when it is whole
-    _kohort.json            whose table this is, and its columns
-    _run                    which run may write
+    _commits/7.json         batch 7 is complete: its rows and bad rows, and the totals
+    _checkpoint/            Spark's checkpoint
+    _staging/RUN/batch=8/   the batch that is being written
+    _kohort.json            topics, group and columns of the table
+    _run                    the id of the run that may write
 
-A batch is written aside, moved into place, and then its commit is written. Where moving a directory
-is atomic, as on a local disk and HDFS, data/ never shows half a batch; on an object store, only
-whoever follows the commits is sure of that. A batch that is run again replaces what has no commit,
-and leaves alone what has one: Spark runs it again with the same offsets.
+A batch is written to _staging, moved into place, and then its commit is written. If a directory
+can be moved atomically, as on a local disk and on HDFS, data/ never shows half a batch. On an
+object store only a reader that follows the commits is sure of that. A batch that runs again
+replaces what has no commit and skips what has one, because Spark repeats it with the same offsets.
 """
 
 import json
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import StructType
 
 from kohort.pipeline.errors import PipelineError
-from kohort.pipeline.ingest.files import Files
-from kohort.pipeline.ingest.schema import BATCH, find_difference
+from kohort.pipeline.ingest.hadoop_fs import HadoopFiles
+from kohort.pipeline.ingest.table_schema import BATCH, find_difference
 from kohort.types import value
 
 if TYPE_CHECKING:
@@ -32,121 +32,123 @@ BAD: Final = "_bad"
 CHECKPOINT: Final = "_checkpoint"
 _COMMITS: Final = "_commits"
 _STAGING: Final = "_staging"
-_ABOUT: Final = "_kohort.json"
+_METADATA: Final = "_kohort.json"
 _RUN: Final = "_run"
 
 _KIND: Final = "kohort ingest"
 _VERSION: Final = 1
 
 _COMMITS_KEPT: Final = 100
-"""The last one is enough to read the table: these are for whoever wonders what happened."""
+"""The last one is enough to read the table; the others help to find errors."""
 
 
-class NotOurs(PipelineError):
-    """A directory that holds something else, or another ingest's table."""
+class TableMismatch(PipelineError):
+    """The directory holds something else, or the table of another ingest."""
 
 
-class TakenOver(PipelineError):
-    """Another run writes to the same table now."""
+class TableTakenOver(PipelineError):
+    """Another run now writes to the same table."""
 
 
 @value
-class About:
-    """Whose table it is."""
+class TableMetadata:
+    """What _kohort.json stores."""
 
     topics: tuple[str, ...]
     group_id: str
     columns: StructType
-    """Without the batch."""
+    """All columns but the batch."""
     partition_by: tuple[str, ...]
     is_parsed: bool
 
 
 @value
-class Commit:
+class BatchCommit:
     batch: int
     rows: int
     bad: int
     rows_total: int
-    """Of this batch and all before it."""
+    """Of this batch and all earlier ones."""
     bad_total: int
     end: str
-    """Where it ends in the topics, as Spark's checkpoint has it."""
+    """The offset at which it ends, as in Spark's checkpoint."""
 
 
-class Table:
-    def __init__(self, files: Files) -> None:
+class IngestTable:
+    def __init__(self, files: HadoopFiles) -> None:
         self.files = files
 
     # Reading
 
-    def find_about(self) -> About | None:
-        """None where there is no table yet."""
-        if not self.files.exists(_ABOUT):
+    def find_metadata(self) -> TableMetadata | None:
+        """None if there is no table yet."""
+        if not self.files.exists(_METADATA):
             return None
-        return _read_about(self.files.read(_ABOUT), self.files.address(_ABOUT))
+        return _read_metadata(self.files.read(_METADATA), self.files.address(_METADATA))
 
-    def find_last_commit(self) -> Commit | None:
+    def find_last_commit(self) -> BatchCommit | None:
         numbers = self._committed()
         return None if not numbers else self._read_commit(max(numbers))
 
-    def is_done(self, batch: int) -> bool:
-        """Whether a batch has its commit, so that it lacks only its entry in Spark's own log."""
+    def is_committed(self, batch: int) -> bool:
+        """Whether a batch has its commit, and only its entry in Spark's log is missing."""
         last = self.find_last_commit()
         if last is None or batch > last.batch:
             return False
-        # Spark runs only the last one again, and only with the offsets that it had.
+        # Spark runs only the last batch again, with the same offsets.
         if batch < last.batch or self._find_end(batch) != last.end:
-            raise NotOurs(
+            raise TableMismatch(
                 f"{self.files.address(CHECKPOINT)} is older than the table, which has batch "
                 f"{last.batch}: restore the newer one, or give a new directory"
             )
         return True
 
     def _find_end(self, batch: int) -> str:
-        """The last line that Spark wrote of a batch before it ran it: where its source ends."""
+        """The last line of Spark's offset log for a batch: the offset at which it ends."""
         return self.files.read(f"{CHECKPOINT}/offsets/{batch}").strip().splitlines()[-1]
 
     def _committed(self) -> list[int]:
         names = (name.removesuffix(".json") for name in self.files.names(_COMMITS))
         return [int(name) for name in names if name.isdecimal()]
 
-    def _read_commit(self, batch: int) -> Commit:
+    def _read_commit(self, batch: int) -> BatchCommit:
         name = f"{_COMMITS}/{batch}.json"
         try:
-            return Commit(**json.loads(self.files.read(name)))
+            return BatchCommit(**json.loads(self.files.read(name)))
         except (TypeError, ValueError) as error:
-            raise NotOurs(f"{self.files.address(name)} is no commit of an ingest") from error
+            raise TableMismatch(
+                f"{self.files.address(name)} is not a commit of an ingest"
+            ) from error
 
     # Opening
 
-    def open(self, about: About) -> None:
-        """Make it, or make sure that it is the one that is meant."""
-        before = self.find_about()
+    def open(self, metadata: TableMetadata) -> None:
+        """Create the table, or raise TableMismatch if it is another one."""
+        before = self.find_metadata()
         if before is None:
-            others = [name for name in self.files.names() if name != f"{_ABOUT}.new"]
+            others = [name for name in self.files.names() if name != f"{_METADATA}.new"]
             if others:
-                raise NotOurs(
+                raise TableMismatch(
                     f"{self.files.root} holds something else ({_shown(others)}): "
                     "give a directory that is new or empty"
                 )
             self.files.make_directory()
         else:
-            _compare(before, about, self.files.root)
+            _check_same(before, metadata, self.files.root)
             self._check_checkpoint()
-        if before != about:
-            self.files.write(_ABOUT, _write_about(about))
+        if before != metadata:
+            self.files.write(_METADATA, _write_metadata(metadata))
 
     def _check_checkpoint(self) -> None:
-        """Without it, batches would be counted from 0 again, and taken for those that are there."""
+        """Without it, Spark would number new batches from 0, like committed ones."""
         if self._committed() and not self.files.names(f"{CHECKPOINT}/offsets"):
-            raise NotOurs(
-                f"{self.files.address(CHECKPOINT)} is gone, which knows how far the table is: "
-                "restore it, or give a new directory; the group knows where to go on"
+            raise TableMismatch(
+                f"{self.files.address(CHECKPOINT)} is missing: restore it, or give a new "
+                "directory, which continues from the group's committed offsets"
             )
 
     def claim(self, run: str) -> None:
-        """From now on only this run may write; what others had not finished is swept away."""
+        """Make this run the only writer, and delete the unfinished batch of an earlier run."""
         self.files.write(_RUN, run)
         self.files.delete(_STAGING)
 
@@ -156,15 +158,15 @@ class Table:
         return f"{_STAGING}/{run}/{part}/{BATCH}={batch}"
 
     def publish(self, run: str, batch: int, staged: dict[str, str], *, rows: int, bad: int) -> None:
-        """Let a batch be seen; `staged` says where its parts are, those that there are."""
+        """Move a batch into place and commit it; `staged` has the directories of its parts."""
         self._check_claim(run)
-        # The data comes last: who sees a batch finds its bad records as well.
+        # Data comes last, so that a reader of a batch finds its bad records, too.
         for part in (BAD, DATA):
-            place = f"{part}/{BATCH}={batch}"
-            self.files.delete(place)
+            directory = f"{part}/{BATCH}={batch}"
+            self.files.delete(directory)
             if part in staged:
-                self.files.move(staged[part], place)
-        # Whoever took over may have swept away what was just moved; it runs this batch again.
+                self.files.move(staged[part], directory)
+        # A run that took over may have deleted the moved directories; it repeats the batch.
         self._check_claim(run)
         self._commit(batch, rows, bad)
         self.files.delete(f"{_STAGING}/{run}")
@@ -187,49 +189,52 @@ class Table:
 
     def _check_claim(self, run: str) -> None:
         if self.files.read(_RUN) != run:
-            raise TakenOver(
-                f"another ingest writes to {self.files.root} now, and this one has ended: "
-                "one is enough for a table; members of a group that share its work have a table "
-                "each"
+            raise TableTakenOver(
+                f"another ingest now writes to {self.files.root}, so this one stopped: a table has "
+                "one writer; members that share a group need a table each"
             )
 
 
-def _compare(before: About, now: About, root: str) -> None:
+def _check_same(before: TableMetadata, now: TableMetadata, root: str) -> None:
     advice = "give another directory"
     if before.topics != now.topics:
-        raise NotOurs(f"{root} is the table of topic {', '.join(before.topics)}: {advice}")
+        raise TableMismatch(f"{root} is the table of topic {', '.join(before.topics)}: {advice}")
     if before.group_id != now.group_id:
-        raise NotOurs(f"{root} is the table of group {before.group_id}: {advice}, or that group")
+        raise TableMismatch(
+            f"{root} is the table of group {before.group_id}: {advice}, or use that group"
+        )
     if before.is_parsed != now.is_parsed:
         kind = "parsed with a schema" if before.is_parsed else "raw, without a schema"
-        raise NotOurs(f"{root} is a table of records {kind}: {advice}, or do the same again")
+        raise TableMismatch(
+            f"{root} is a table of records {kind}: {advice}, or use the same options"
+        )
     if before.partition_by != now.partition_by:
         by = ", ".join(before.partition_by) or "nothing"
-        raise NotOurs(f"{root} is partitioned by {by}: {advice}, or do the same again")
+        raise TableMismatch(f"{root} is partitioned by {by}: {advice}, or use the same options")
     difference = find_difference(before.columns, now.columns)
     if difference is not None:
-        raise NotOurs(f"{root} has other columns: {difference}; {advice}")
+        raise TableMismatch(f"{root} has other columns: {difference}; {advice}")
 
 
-def _write_about(about: About) -> str:
+def _write_metadata(metadata: TableMetadata) -> str:
     fields = {
         "kind": _KIND,
         "version": _VERSION,
-        "topics": list(about.topics),
-        "group": about.group_id,
-        "partition_by": list(about.partition_by),
-        "is_parsed": about.is_parsed,
-        "columns": about.columns.jsonValue(),
+        "topics": list(metadata.topics),
+        "group": metadata.group_id,
+        "partition_by": list(metadata.partition_by),
+        "is_parsed": metadata.is_parsed,
+        "columns": metadata.columns.jsonValue(),
     }
     return json.dumps(fields, indent=1)
 
 
-def _read_about(text: str, address: str) -> About:
+def _read_metadata(text: str, address: str) -> TableMetadata:
     try:
         found: dict[str, Any] = json.loads(text)
         if (found["kind"], found["version"]) != (_KIND, _VERSION):
-            raise NotOurs(f"{address} is of another kind or version")
-        return About(
+            raise TableMismatch(f"{address} has another kind or version")
+        return TableMetadata(
             topics=tuple(found["topics"]),
             group_id=found["group"],
             columns=StructType.fromJson(found["columns"]),
@@ -237,7 +242,7 @@ def _read_about(text: str, address: str) -> About:
             is_parsed=found["is_parsed"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise NotOurs(f"{address} is nothing that this version writes: {error}") from error
+        raise TableMismatch(f"{address} was not written by this version: {error}") from error
 
 
 def _shown(names: "Iterable[str]") -> str:

@@ -1,1 +1,1 @@
-"""Writing topics: an idempotent producer in each of Spark's tasks."""
+"""Write topics: an idempotent producer in each Spark task."""

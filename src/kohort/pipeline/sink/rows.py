@@ -1,6 +1,6 @@
-"""Arrow batches become what a producer takes, column by column.
+"""Convert Arrow batches, column by column, to the arguments of a producer.
 
-What cannot become a record is refused before any row of its piece is sent. Nothing here sends.
+A value that cannot be written raises BadColumns before any row of its slice is sent.
 """
 
 from collections.abc import Iterator
@@ -10,29 +10,29 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.pipeline.sink.plan import BadColumns, Plan
+from kohort.pipeline.sink.write_plan import BadColumns, WritePlan
 
-_PIECE_BYTES: Final = 8 * 1024 * 1024
-"""How much of a batch becomes Python objects at once; protects an executor's memory."""
+_SLICE_BYTES: Final = 8 * 1024 * 1024
+"""Bytes that become Python objects at once; protects an executor's memory."""
 
 _ANY_PARTITION: Final = -1
-"""What librdkafka takes for: let the partitioner choose."""
+"""Lets librdkafka's partitioner choose."""
 
 Headers = list[tuple[str, str | bytes | None]]
 Record = tuple[str, bytes | None, bytes | None, int, Headers | None]
-"""Topic, value, key, partition, headers: in the order in which a producer takes them."""
+"""Topic, value, key, partition, headers: in the order of the producer's arguments."""
 
 
-def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch, cut where it is too large to be held twice."""
-    rows = max(1, batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes))
+def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of the batch that are small enough to convert."""
+    rows = max(1, batch.num_rows * _SLICE_BYTES // max(1, batch.nbytes))
     for first in range(0, batch.num_rows, rows):
         yield batch.slice(first, rows)
 
 
-def records(plan: Plan, piece: pa.RecordBatch) -> tuple[Iterator[Record], int]:
-    """The rows as records, in their order, and how many bytes their parts have."""
-    columns = {name: piece.column(place) for name, place in plan.columns.items()}
+def to_records(plan: WritePlan, part: pa.RecordBatch) -> tuple[Iterator[Record], int]:
+    """The rows as records, in order, and the size of their keys, values and headers."""
+    columns = {name: part.column(index) for name, index in plan.columns.items()}
     values, value_bytes = _content(columns["value"])
     keys, key_bytes = _content(columns["key"]) if "key" in columns else (repeat(None), 0)
     headers, header_bytes = (
@@ -47,7 +47,7 @@ def records(plan: Plan, piece: pa.RecordBatch) -> tuple[Iterator[Record], int]:
 
 
 def _content(column: pa.Array) -> tuple[list[bytes | None], int]:
-    """Text is sent as the UTF-8 that it is kept in; nobody decodes it on the way."""
+    """Text is sent as UTF-8, as Arrow stores it, without decoding."""
     content = column.cast(pa.binary())
     return content.to_pylist(), _size(content)
 
@@ -65,7 +65,7 @@ def _partitions(column: pa.Array) -> list[int]:
     smallest = pc.min(column).as_py()
     if smallest is not None and smallest < 0:
         raise BadColumns(
-            f"there is no partition {smallest}: give its number, or null to have one chosen"
+            f"there is no partition {smallest}: give a number, or null to let the key choose"
         )
     return column.fill_null(_ANY_PARTITION).to_pylist()  # type: ignore[no-any-return]  # as above
 
@@ -74,7 +74,7 @@ def _headers(column: pa.Array) -> tuple[list[Headers | None], int]:
     names, contents = column.flatten().flatten()
     if names.null_count:
         raise BadColumns(
-            f"{names.null_count} headers have no name: a header needs one; its value may be null"
+            f"{names.null_count} headers have no name: only the value of a header may be null"
         )
     pairs: Headers = list(zip(names.to_pylist(), contents.to_pylist(), strict=True))
     counts: list[int] = pc.list_value_length(column).fill_null(0).to_pylist()

@@ -1,13 +1,13 @@
-"""Rows into topics: `df.write.format("kohort")` and `df.writeStream.format("kohort")`.
+"""`df.write.format("kohort")` and `df.writeStream.format("kohort")`.
 
-A write is made at least once. A task that Spark tries again, and a batch that it plays again after
-a restart, send their rows again, and nothing that was sent is ever taken back. Within a task, rows
-of one partition keep their order.
+Delivery is at least once. A task that Spark retries, and a batch that it repeats after a restart,
+send their rows again; sent records are never removed. Rows of one task and one partition keep their
+order.
 
-Columns and options are those of Spark's own Kafka sink: `value`, and if wanted `key`, `topic`,
-`partition` and `headers`; the option `topic` wins over the column. Other columns are not written:
-a record's time is the time it was sent at. Options that begin with `kafka.` are the producer's,
-under librdkafka's names.
+Columns and options are those of Spark's own Kafka sink: `value`, and optionally `key`, `topic`,
+`partition` and `headers`. The option `topic` overrides the column. Other columns are ignored: a
+record's timestamp is the time of sending. Options that begin with `kafka.` are the producer's, with
+librdkafka's names.
 """
 
 import logging
@@ -23,14 +23,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from kohort.pipeline.errors import BadSourceOption
-from kohort.pipeline.sink import task as sink_task
-from kohort.pipeline.sink.plan import Plan, make_plan
+from kohort.pipeline.sink import write_task
+from kohort.pipeline.sink.write_plan import WritePlan, make_plan
 
 _LOGGER: Final = logging.getLogger("kohort.sink")
 
 
 class Acknowledged(WriterCommitMessage):
-    """What one task has written."""
+    """The result of one task."""
 
     def __init__(self, rows: int, size_in_bytes: int) -> None:
         self.rows = rows
@@ -38,19 +38,19 @@ class Acknowledged(WriterCommitMessage):
 
 
 Messages = Sequence[WriterCommitMessage | None]
-"""One for each task; None where it failed."""
+"""One per task; None if it failed."""
 
 
 def make_writer(
     options: Mapping[str, str],
     schema: StructType,
-    overwrite: bool,  # as Spark has it
+    overwrite: bool,
 ) -> "TopicWriter":
-    """For a batch query; refuses what cannot be written, before any task begins."""
+    """The writer of a batch query; raises an error before any task starts."""
     if overwrite:
         raise BadSourceOption(
-            'a topic cannot be overwritten, only written to: use .mode("append"); '
-            "to begin anew, delete the topic or its records first"
+            'a topic cannot be overwritten: use .mode("append"); '
+            "to start again, delete the topic or its records first"
         )
     return TopicWriter(_make_plan(options, schema))
 
@@ -58,67 +58,67 @@ def make_writer(
 def make_stream_writer(
     options: Mapping[str, str],
     schema: StructType,
-    overwrite: bool,  # as Spark has it
+    overwrite: bool,
 ) -> "TopicStreamWriter":
-    """For a streaming query; refuses what cannot be written, before any task begins.
+    """The writer of a streaming query; raises an error before any task starts.
 
-    Spark says overwrite where the output mode is complete. As in its own sink, every batch then
+    Spark sets `overwrite` for the output mode complete. As in its own sink, every batch then
     appends the whole result.
     """
     del overwrite
     return TopicStreamWriter(_make_plan(options, schema))
 
 
-def _make_plan(options: Mapping[str, str], schema: StructType) -> Plan:
+def _make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     plan = make_plan(options, columns)
-    sink_task.check_settings(plan)
+    write_task.check_settings(plan)
     return plan
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """Spark carries it to the tasks, so it holds nothing but values."""
+    """Spark pickles it for the tasks, so it has no producer."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Acknowledged:
         return _write(self._plan, iterator)
 
     def commit(self, messages: Messages) -> None:
-        """The brokers have kept all there is to keep."""
+        """Nothing to do: the brokers have acknowledged all records."""
         _LOGGER.info("written %s", _totals(messages))
 
     def abort(self, messages: Messages) -> None:
-        """What was sent stays sent."""
+        """Nothing to undo: sent records stay."""
         _LOGGER.warning("write-aborted %s", _totals(messages))
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """The same for every batch of a stream."""
+    """Writes the batches of a stream."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Acknowledged:
         return _write(self._plan, iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
-        """The brokers have kept all there is to keep."""
+        """Nothing to do: the brokers have acknowledged all records."""
         _LOGGER.info("written batch=%d %s", batchId, _totals(messages))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  # Spark's name
-        """What was sent stays sent, and is sent again when the batch is played again."""
+        """Nothing to undo: sent records stay, and are sent again when Spark repeats the batch."""
         _LOGGER.warning("write-aborted batch=%d %s", batchId, _totals(messages))
 
 
-def _write(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Acknowledged:
-    written = sink_task.write(plan, batches)
+def _write(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Acknowledged:
+    written = write_task.write(plan, batches)
     return Acknowledged(written.rows, written.size_in_bytes)
 
 
 def _totals(messages: Messages) -> str:
-    told = [each for each in messages if isinstance(each, Acknowledged)]
-    rows = sum(each.rows for each in told)
-    size = sum(each.size_in_bytes for each in told)
-    return f"rows={rows} bytes={size} tasks={len(told)} failed={len(messages) - len(told)}"
+    results = [each for each in messages if isinstance(each, Acknowledged)]
+    rows = sum(each.rows for each in results)
+    size = sum(each.size_in_bytes for each in results)
+    return f"rows={rows} bytes={size} tasks={len(results)} failed={len(messages) - len(results)}"

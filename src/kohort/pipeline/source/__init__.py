@@ -1,1 +1,1 @@
-"""Reading topics: a member beside Spark's driver, and workers that fetch ranges."""
+"""Read topics: a group member beside Spark's driver, and tasks that fetch offset ranges."""

@@ -1,31 +1,36 @@
-"""The source's options: names that Spark's own Kafka source has, and a few that only ours has.
+"""The source's options: those of Spark's own Kafka source, and a few of ours.
 
-Pure. Spark does not tell upper from lower case in them, so neither do we.
+Pure. Option names are case-insensitive, as everywhere in Spark.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from difflib import get_close_matches
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from kohort.client.errors import BadOption
+from kohort.client.errors import ConfigurationError
 from kohort.client.options import read_options
-from kohort.client.topic_partition import TopicPartition
 from kohort.pipeline.errors import BadSourceOption
-from kohort.pipeline.source.stream_offset import unnest
-from kohort.types import Millis, Partition, Topic, value
+from kohort.settings.readers import (
+    did_you_mean,
+    read_choice,
+    read_flag,
+    read_list,
+    read_number,
+)
+from kohort.types import Millis, Offset, Partition, Topic, TopicPartition, value
 
 T = TypeVar("T")
 
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
-"""What these two are called where offsets are numbers."""
+"""The log start and the log end in JSON options."""
 
 
-class Word(StrEnum):
-    """How a place is told."""
+class OffsetKind(StrEnum):
+    """How offsets are given."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -35,27 +40,27 @@ class Word(StrEnum):
 
 
 @value
-class Where:
-    """Places in partitions: by a word, by numbers, or by times."""
+class OffsetSpec:
+    """Offsets of partitions: earliest, latest or committed, or as numbers, or by timestamps."""
 
-    word: Word
+    kind: OffsetKind
     numbers: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Offsets or times, for each partition; offsets may be -1, the end, or -2, the beginning."""
+    """Offsets or timestamps by partition; offset -1 is the log end, -2 the log start."""
     time: Millis | None = None
-    """One for all of them."""
+    """One timestamp for all partitions."""
     is_latest_without_match: bool = False
-    """Whether a time after all records means the end, and not an error."""
+    """If no record has the timestamp or a later one, use the log end instead of failing."""
 
 
-class Membership(StrEnum):
+class MembershipMode(StrEnum):
     GROUP = "group"
-    """A member like any other: the group's partitions are shared out."""
+    """The query is a member of the group and reads the partitions assigned to it."""
     NONE = "none"
-    """All partitions are read; the group only keeps how far."""
+    """The query reads all partitions; the group only stores its offsets."""
 
 
 class Reset(StrEnum):
-    """Where to begin what the group has never committed."""
+    """Where to start a partition without a committed offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -66,19 +71,19 @@ class Reset(StrEnum):
 class SourceOptions:
     bootstrap_servers: str
     kafka: Mapping[str, str]
-    """All that were given as `kafka.*`, for the consumer, without that prefix."""
+    """The options `kafka.*`, for the consumer, without that prefix."""
     topics: tuple[Topic, ...]
     pattern: str | None
     assigned: tuple[TopicPartition, ...]
-    """Just one of these three is given."""
+    """Exactly one of these three is given."""
     group_id: str | None
     instance_id: str | None
-    membership: Membership
-    starting: Where
-    ending: Where
+    membership: MembershipMode
+    starting: OffsetSpec
+    ending: OffsetSpec
     reset: Reset
     rows_max: int | None
-    parts_min: int
+    partitions_min: int
     fail_on_data_loss: bool
     includes_headers: bool
     join_timeout_ms: Millis
@@ -115,12 +120,12 @@ _ALIASES: Final = {
 }
 
 _REFUSED: Final = {
-    "groupidprefix": "give the group's whole name as group.id",
-    "minoffsetspertrigger": "let a longer trigger interval gather more rows",
-    "maxtriggerdelay": "let a longer trigger interval gather more rows",
-    "kafkaconsumer.polltimeoutms": "it is called fetchTimeoutMs here",
-    "fetchoffset.numretries": "offsets are asked for until kafka.default.api.timeout.ms is over",
-    "fetchoffset.retryintervalms": "it is called kafka.retry.backoff.ms here",
+    "groupidprefix": "set group.id",
+    "minoffsetspertrigger": "use a longer trigger interval",
+    "maxtriggerdelay": "use a longer trigger interval",
+    "kafkaconsumer.polltimeoutms": "use fetchTimeoutMs",
+    "fetchoffset.numretries": "offsets are requested until kafka.default.api.timeout.ms is over",
+    "fetchoffset.retryintervalms": "use kafka.retry.backoff.ms",
     "kafka.enable.auto.commit": "offsets are committed when Spark has made a batch durable",
     "kafka.key.deserializer": "keys are bytes; cast them in Spark",
     "kafka.value.deserializer": "values are bytes; cast them in Spark",
@@ -133,17 +138,19 @@ _DEFAULT_FETCH_MS: Final = Millis(120_000)
 
 
 def read_source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
-    """BadSourceOption where something is missing, unknown or contradictory."""
+    """Raise BadSourceOption if an option is missing, unknown or contradicts another."""
     options = _Given(given)
-    topics, pattern, assigned = _read_wish(options)
+    topics, pattern, assigned = _read_topics(options)
     group_id = options.take("group.id", str, None)
     instance_id = options.take("group.instance.id", str, None)
     membership = _read_membership(options, group_id, is_assigned=bool(assigned))
-    if instance_id is not None and membership is Membership.NONE:
-        raise BadSourceOption("group.instance.id is for members: it needs membership=group")
-    starting = _read_where(options, "starting", _default_start(group_id, is_streaming=is_streaming))
-    ending = _read_where(options, "ending", Word.LATEST)
-    _check_places(starting, ending, group_id, is_streaming=is_streaming)
+    if instance_id is not None and membership is MembershipMode.NONE:
+        raise BadSourceOption("group.instance.id needs membership=group")
+    starting = _read_offsets(
+        options, "starting", _default_start(group_id, is_streaming=is_streaming)
+    )
+    ending = _read_offsets(options, "ending", OffsetKind.LATEST)
+    _check_offsets(starting, ending, group_id, is_streaming=is_streaming)
     default_reset = Reset.LATEST if is_streaming else Reset.EARLIEST
     found = SourceOptions(
         bootstrap_servers=options.bootstrap_servers,
@@ -156,11 +163,11 @@ def read_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sour
         membership=membership,
         starting=starting,
         ending=ending,
-        reset=options.take("auto.offset.reset", Reset, default_reset),
+        reset=options.take("auto.offset.reset", _reset, default_reset),
         rows_max=options.take("maxOffsetsPerTrigger", _positive, None),
-        parts_min=options.take("minPartitions", _positive, 1),
-        fail_on_data_loss=options.take("failOnDataLoss", _flag, True),  # noqa: FBT003
-        includes_headers=options.take("includeHeaders", _flag, False),  # noqa: FBT003
+        partitions_min=options.take("minPartitions", _positive, 1),
+        fail_on_data_loss=options.take("failOnDataLoss", read_flag, True),  # noqa: FBT003
+        includes_headers=options.take("includeHeaders", read_flag, False),  # noqa: FBT003
         join_timeout_ms=Millis(options.take("joinTimeoutMs", _positive, _DEFAULT_JOIN_MS)),
         fetch_timeout_ms=Millis(options.take("fetchTimeoutMs", _positive, _DEFAULT_FETCH_MS)),
     )
@@ -169,7 +176,7 @@ def read_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sour
 
 
 class _Given:
-    """Options as they were given, each taken once and checked."""
+    """The given options by lower-case name."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._left: dict[str, str] = {}
@@ -179,7 +186,7 @@ class _Given:
         found = self.kafka.pop("bootstrap.servers", None)
         if not found:
             raise BadSourceOption(
-                "kafka.bootstrap.servers is missing: say where a broker is, as HOST:PORT"
+                "kafka.bootstrap.servers is missing: set it to HOST:PORT of a broker"
             )
         self.bootstrap_servers = found
 
@@ -192,9 +199,7 @@ class _Given:
         elif name in _KNOWN:
             self._left[name] = text
         else:
-            close = get_close_matches(name, _KNOWN, n=1)
-            hint = f"; did you mean {_KNOWN[close[0]]}?" if close else ""
-            raise BadSourceOption(f"there is no option {name}{hint}")
+            raise BadSourceOption(f"there is no option {name}{did_you_mean(name, _OURS)}")
 
     def has(self, name: str) -> bool:
         return name.lower() in self._left
@@ -206,26 +211,17 @@ class _Given:
         try:
             return read(text.strip())
         except (ValueError, TypeError, AttributeError) as error:
-            raise BadSourceOption(f"{name} cannot be {text!r}: {_why(error)}") from error
+            raise BadSourceOption(f"{name} cannot be {text!r}: {error}") from error
 
 
-def _why(error: Exception) -> str:
-    """Enums do not say what they would take."""
-    text = str(error)
-    for kind in (Membership, Reset):
-        if kind.__name__ in text:
-            return f"one of {', '.join(kind)}"
-    return text
-
-
-def _read_wish(
+def _read_topics(
     options: _Given,
 ) -> tuple[tuple[Topic, ...], str | None, tuple[TopicPartition, ...]]:
     given = [name for name in ("subscribe", "subscribePattern", "assign") if options.has(name)]
     if len(given) != 1:
         raise BadSourceOption(
-            "say what to read with one of subscribe, subscribePattern or assign"
-            + (f"; not with {' and '.join(given)}" if given else "")
+            "choose topics with one of subscribe, subscribePattern or assign"
+            + (f"; given are {' and '.join(given)}" if given else "")
         )
     return (
         options.take("subscribe", _topics, ()),
@@ -235,14 +231,14 @@ def _read_wish(
 
 
 def _topics(text: str) -> tuple[Topic, ...]:
-    names = tuple(Topic(name.strip()) for name in text.split(",") if name.strip())
+    names = tuple(map(Topic, read_list(text)))
     if not names:
-        raise ValueError("it names no topic")
+        raise ValueError("it has no topic")
     return names
 
 
 def _pattern(text: str) -> str:
-    """A name must match from its beginning to its end, as in Spark's own source."""
+    """The pattern must match the whole topic name, as in Spark's own source."""
     if not text:
         raise ValueError("it is empty")
     return rf"(?:{text})\Z"
@@ -256,122 +252,124 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
         for number in numbers
     ]
     if not partitions:
-        raise ValueError("it names no partition")
+        raise ValueError("it has no partition")
     return tuple(sorted(set(partitions)))
 
 
-def _read_membership(options: _Given, group_id: str | None, *, is_assigned: bool) -> Membership:
-    natural = Membership.NONE if is_assigned or group_id is None else Membership.GROUP
-    told: Membership = options.take("membership", Membership, natural)
-    if told is Membership.GROUP and group_id is None:
+def _read_membership(options: _Given, group_id: str | None, *, is_assigned: bool) -> MembershipMode:
+    default = MembershipMode.NONE if is_assigned or group_id is None else MembershipMode.GROUP
+    mode: MembershipMode = options.take("membership", _membership, default)
+    if mode is MembershipMode.GROUP and group_id is None:
         raise BadSourceOption("membership=group needs a group.id")
-    if told is Membership.GROUP and is_assigned:
-        raise BadSourceOption("assign names partitions, which a group would share out: subscribe")
-    return told
+    if mode is MembershipMode.GROUP and is_assigned:
+        raise BadSourceOption(
+            "assign names fixed partitions, but a group assigns them: use subscribe"
+        )
+    return mode
 
 
-def _default_start(group_id: str | None, *, is_streaming: bool) -> Word:
+def _default_start(group_id: str | None, *, is_streaming: bool) -> OffsetKind:
     if group_id is not None:
-        return Word.COMMITTED
-    return Word.LATEST if is_streaming else Word.EARLIEST
+        return OffsetKind.COMMITTED
+    return OffsetKind.LATEST if is_streaming else OffsetKind.EARLIEST
 
 
-def _read_where(options: _Given, side: str, default: Word) -> Where:
-    """A single time wins over times, and these win over offsets, as in Spark's own source."""
+def _read_offsets(options: _Given, side: str, default: OffsetKind) -> OffsetSpec:
+    """One timestamp takes precedence over many, those over offsets, as in Spark's own source."""
     is_latest = options.take(f"{side}OffsetsByTimestampStrategy", _strategy, side == "ending")
     time = options.take(f"{side}Timestamp", _not_negative, None)
     if time is not None:
-        return Where(word=Word.TIMES, time=Millis(time), is_latest_without_match=is_latest)
+        return OffsetSpec(
+            kind=OffsetKind.TIMES, time=Millis(time), is_latest_without_match=is_latest
+        )
     times = options.take(f"{side}OffsetsByTimestamp", _numbers, None)
     if times is not None:
-        return Where(word=Word.TIMES, numbers=times, is_latest_without_match=is_latest)
-    found: Where = options.take(f"{side}Offsets", _where, Where(word=default))
+        return OffsetSpec(kind=OffsetKind.TIMES, numbers=times, is_latest_without_match=is_latest)
+    found: OffsetSpec = options.take(f"{side}Offsets", _offsets, OffsetSpec(kind=default))
     return found
 
 
 def _strategy(text: str) -> bool:
-    if text not in ("error", "latest"):
-        raise ValueError("neither error nor latest")
-    return text == "latest"
+    return read_choice(text, ("error", "latest")) == "latest"
 
 
-def _where(text: str) -> Where:
+def _offsets(text: str) -> OffsetSpec:
     if text.startswith("{"):
-        return Where(word=Word.OFFSETS, numbers=_numbers(text))
+        return OffsetSpec(kind=OffsetKind.OFFSETS, numbers=_numbers(text))
     word = text.lower()
-    if word not in (Word.EARLIEST, Word.LATEST, Word.COMMITTED):
+    if word not in (OffsetKind.EARLIEST, OffsetKind.LATEST, OffsetKind.COMMITTED):
         raise ValueError('earliest, latest, committed, or JSON such as {"orders": {"0": 23}}')
-    return Where(word=Word(word))
+    return OffsetSpec(kind=OffsetKind(word))
 
 
 def _numbers(text: str) -> Mapping[TopicPartition, int]:
-    found = unnest(json.loads(text))
+    found = offsets_from_json(json.loads(text))
     if any(number < EARLIEST_OFFSET for number in found.values()):
-        raise ValueError("an offset is at least 0, or -1 for the end, or -2 for the beginning")
+        raise ValueError("an offset is at least 0, or -1 for the log end, or -2 for the log start")
     return found
 
 
-def _check_places(
-    starting: Where, ending: Where, group_id: str | None, *, is_streaming: bool
+def _check_offsets(
+    starting: OffsetSpec, ending: OffsetSpec, group_id: str | None, *, is_streaming: bool
 ) -> None:
-    if starting.word is Word.COMMITTED and group_id is None:
+    if starting.kind is OffsetKind.COMMITTED and group_id is None:
         raise BadSourceOption("startingOffsets=committed needs a group.id")
-    if ending.word is Word.COMMITTED and group_id is None:
+    if ending.kind is OffsetKind.COMMITTED and group_id is None:
         raise BadSourceOption("endingOffsets=committed needs a group.id")
-    if is_streaming and ending != Where(word=Word.LATEST):
+    if is_streaming and ending != OffsetSpec(kind=OffsetKind.LATEST):
         raise BadSourceOption("a stream has no end: endingOffsets is for batch queries")
-    if not is_streaming and starting.word is Word.LATEST:
+    is_empty_start = (
+        starting.kind is OffsetKind.LATEST or LATEST_OFFSET in starting.numbers.values()
+    )
+    if is_empty_start and not is_streaming:
         raise BadSourceOption(
             "a batch query that starts at the end reads nothing: see startingOffsets"
         )
-    if not is_streaming and ending.word is Word.EARLIEST:
-        raise BadSourceOption(
-            "a batch query that ends at the beginning reads nothing: see endingOffsets"
-        )
-    if LATEST_OFFSET in starting.numbers.values() and not is_streaming:
-        raise BadSourceOption(
-            "a batch query that starts at the end reads nothing: see startingOffsets"
-        )
-    if EARLIEST_OFFSET in ending.numbers.values():
+    if ending.kind is OffsetKind.EARLIEST or EARLIEST_OFFSET in ending.numbers.values():
         raise BadSourceOption(
             "a batch query that ends at the beginning reads nothing: see endingOffsets"
         )
 
 
 def _check_kafka(options: SourceOptions) -> None:
-    """Now, and on the driver, rather than in some task."""
+    """Fail on the driver, not in a task."""
     try:
         read_options([*consumer_config(options).items()])
-    except BadOption as error:
+    except ConfigurationError as error:
         raise BadSourceOption(f"kafka.*: {error}") from error
 
 
 def consumer_config(options: SourceOptions) -> dict[str, object]:
-    """What every consumer of this source has in common."""
+    """The settings that all consumers of this source share."""
     return {
         "bootstrap.servers": options.bootstrap_servers,
         "client.id": "kohort-spark",
-        # Reading must not make topics that somebody has misspelt.
+        # A misspelt topic must not be created by reading it.
         "allow.auto.create.topics": False,
         **options.kafka,
     }
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("at least 1")
-    return number
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets by topic and partition, as in Spark's JSON options and its checkpoint."""
+    nested: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        nested.setdefault(topic, {})[str(number)] = int(offset)
+    return nested
 
 
-def _not_negative(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError("not negative")
-    return number
+def offsets_from_json(nested: Mapping[str, Any]) -> dict[TopicPartition, Offset]:
+    """The inverse; raises ValueError, TypeError or AttributeError for anything else."""
+    offsets: dict[TopicPartition, Offset] = {}
+    for topic, numbers in nested.items():
+        for number, offset in numbers.items():
+            if isinstance(offset, bool) or not isinstance(offset, int):
+                raise TypeError(f"{offset!r} is not an offset")
+            offsets[TopicPartition(Topic(topic), Partition(int(number)))] = Offset(offset)
+    return offsets
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("neither true nor false")
-    return text.lower() == "true"
+_positive: Final = partial(read_number, minimum=1)
+_not_negative: Final = partial(read_number, minimum=0)
+_reset: Final = partial(read_choice, choices=Reset)
+_membership: Final = partial(read_choice, choices=MembershipMode)

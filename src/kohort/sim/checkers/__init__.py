@@ -1,5 +1,14 @@
-"""What must be true, whatever happens: one rule, or a few about one thing, in each file.
+"""Checkers of the simulation: one rule, or a few about one subject, in each file.
 
-A checker is told what members, producers and the wire were seen to do. It never looks inside the
-code it judges, the replay aside, and it says what is wrong by raising Violation.
+A checker sees what members, producers and the wire do, and raises Violation. Only the replay
+checker looks inside the code under test.
 """
+
+
+class Violation(Exception):
+    """A broken rule; `rule` is the checker's name."""
+
+    def __init__(self, rule: str, what: str) -> None:
+        super().__init__(f"{rule}: {what}")
+        self.rule = rule
+        self.what = what

@@ -1,15 +1,14 @@
-"""Every promised record is processed, none is skipped by a commit, and none again after one.
+"""Every acknowledged record is processed; no commit skips one; none is processed after its commit.
 
-A record is settled once its group has committed behind it. Who processes a settled one again did
-not begin where the others ended. In a run where nothing goes wrong, none is processed twice.
+A member that processes a record before the committed offset has not continued where the others
+stopped. Without faults, no record is processed twice.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.sim.checkers.violation import Violation
-from kohort.types import value
+from kohort.sim.checkers import Violation
+from kohort.types import TopicPartition, value
 
 _RULE = "deliveries"
 
@@ -18,7 +17,7 @@ Key = tuple[str, TopicPartition]
 
 @value
 class Worker:
-    """Who takes up a record: a process, and what it believes to be just then."""
+    """A process that reads a record, with the generation it claims."""
 
     process: str
     group: str
@@ -38,35 +37,35 @@ _NOTHING = _Settled(offset=0, generation=-1, member_id="")
 
 class Deliveries:
     def __init__(
-        self, promised: Callable[[TopicPartition], dict[int, str]], *, is_orderly: bool
+        self, acknowledged_records: Callable[[TopicPartition], dict[int, str]], *, is_orderly: bool
     ) -> None:
-        self._promised = promised
+        self._acknowledged = acknowledged_records
         self._is_orderly = is_orderly
         self._processed: dict[Key, dict[int, set[str]]] = {}
         self._settled: dict[Key, _Settled] = {}
-        self._disturbed: set[TopicPartition] = set()
+        self._affected: set[TopicPartition] = set()
         self._is_recounted = False
         self._excused: set[Key] = set()
 
     @property
     def count(self) -> int:
-        """How many records were processed, each once."""
+        """The number of distinct records processed."""
         return sum(len(offsets) for offsets in self._processed.values())
 
     def taken(self, worker: Worker, partition: TopicPartition, offset: int, text: str) -> None:
-        """A program begins to work on a record."""
+        """An application starts to process a record."""
         key = (worker.group, partition)
         if text not in self._processed.get(key, {}).get(offset, ()):
             return
         if self._is_orderly and key not in self._excused:
-            what = f"{worker.process} takes {_show(key, offset)} again, and nothing went wrong"
+            what = f"{worker.process} takes {_show(key, offset)} again without any fault"
             raise Violation(_RULE, what)
         settled = self._settled.get(key, _NOTHING)
-        # One who has lost the partition without knowing may well work on, in its old generation.
+        # A member that has lost the partition without knowing may continue in its old generation.
         is_later = worker.generation > settled.generation and not self._is_recounted
         knows = is_later or worker.member_id == settled.member_id
-        if offset < settled.offset and knows and partition not in self._disturbed:
-            what = f"{worker.process} takes {_show(key, offset)} again, and it was committed"
+        if offset < settled.offset and knows and partition not in self._affected:
+            what = f"{worker.process} takes {_show(key, offset)} again after its commit"
             raise Violation(_RULE, what)
 
     def processed(self, worker: Worker, partition: TopicPartition, offset: int, text: str) -> None:
@@ -76,41 +75,41 @@ class Deliveries:
     def committed(
         self, group: str, partition: TopicPartition, offset: int, generation: int, member_id: str
     ) -> None:
-        """A commit was acknowledged: all before it must be done with."""
+        """A commit was acknowledged: all records before it must be processed."""
         key = (group, partition)
         processed = self._processed.get(key, {})
-        for each, text in self._promised(partition).items():
+        for each, text in self._acknowledged(partition).items():
             if each < offset and text not in processed.get(each, ()):
-                what = f"{_show(key, offset)} committed, and {each} ({text}) was not processed"
+                what = f"{_show(key, offset)} committed, but {each} ({text}) was not processed"
                 raise Violation(_RULE, what)
         if offset > self._settled.get(key, _NOTHING).offset:
             self._settled[key] = _Settled(offset=offset, generation=generation, member_id=member_id)
 
     def left_amid_rebalance(self, group: str, partitions: Iterable[TopicPartition]) -> None:
-        """A member closed while its group was rebalancing, when it could not commit: as Kafka's."""
+        """A member closed during a rebalance, when it could not commit; as in Kafka."""
         self._excused |= {(group, partition) for partition in partitions}
 
     def moved_back(self, group: str, partition: TopicPartition, offset: int) -> None:
-        """The group will begin there again, and rightly."""
+        """The group continues at a lower offset, which is allowed."""
         settled = self._settled.get((group, partition), _NOTHING)
         if offset < settled.offset:
             self._settled[group, partition] = replace(settled, offset=offset)
 
-    def disturbed(self, partition: TopicPartition) -> None:
-        """Records were lost: readers begin anew."""
-        self._disturbed.add(partition)
+    def records_lost(self, partition: TopicPartition) -> None:
+        """Records were lost, so readers start again."""
+        self._affected.add(partition)
 
     def forgotten(self) -> None:
-        """Commits and generations were lost: a higher number need not be a later one any more."""
+        """Commits and generations were lost, so a higher generation is not always a later one."""
         self._settled.clear()
         self._is_recounted = True
 
     def find_unprocessed(self, group: str, partition: TopicPartition) -> int | None:
-        """The first record that was promised and not processed."""
+        """The first acknowledged record that was not processed."""
         processed = self._processed.get((group, partition), {})
         missing = [
             offset
-            for offset, text in self._promised(partition).items()
+            for offset, text in self._acknowledged(partition).items()
             if text not in processed.get(offset, ())
         ]
         return min(missing, default=None)

@@ -1,26 +1,26 @@
-"""Once nothing goes wrong any more, everyone settles: all members stable, all records committed."""
+"""Without faults, all members become stable and all records are committed."""
 
 from collections.abc import Iterator
 
-from kohort.client.topic_partition import TopicPartition
-from kohort.sim.checkers.commits import Commits
+from kohort.sim.checkers.commit_durability import CommitDurability
 from kohort.sim.checkers.deliveries import Deliveries
-from kohort.sim.checkers.records import Records
+from kohort.sim.checkers.record_durability import RecordDurability
+from kohort.types import TopicPartition
 
 
 def find_lags(
-    commits: Commits,
-    records: Records,
+    commits: CommitDurability,
+    records: RecordDurability,
     deliveries: Deliveries,
     wanted: dict[str, list[TopicPartition]],
 ) -> Iterator[str]:
-    """Partitions that a group reads and has not done with, as far as records were promised."""
+    """Partitions with acknowledged records that a group has not committed."""
     for group, partitions in wanted.items():
         for partition in partitions:
             end, committed = records.end(partition), commits.find(group, partition)
             where = f"{group}/{partition.topic}-{partition.partition}"
-            if commits.is_unfaithful(group, partition):
-                # Nobody commits again what it knows to be committed.
+            if commits.may_have_regressed(group, partition):
+                # Members do not commit an offset again that they know to be committed.
                 left = deliveries.find_unprocessed(group, partition)
                 if left is not None:
                     yield f"{where} at {left} of {end}"

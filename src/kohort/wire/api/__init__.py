@@ -1,7 +1,4 @@
-"""The protocol, one file per API key: the folder list is the table of what is spoken here.
-
-A file is imported when its key is first asked for.
-"""
+"""The protocol messages, one file per API key. A file is imported on the first use of its key."""
 
 from functools import cache
 from importlib import import_module
@@ -51,12 +48,12 @@ FILES: Final = (
 _FILE_BY_KEY: Final = {int(file[1:3]): file for file in FILES}
 
 KEYS: Final = tuple(_FILE_BY_KEY)
-"""Every API key that is spoken here, in ascending order."""
+"""All supported API keys, in ascending order."""
 
 
 @value
 class Api:
-    """One API: its number, its name, its two messages and the versions both exist in."""
+    """One API: its key, its name, its two messages and their versions."""
 
     key: int
     name: str

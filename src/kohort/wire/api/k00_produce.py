@@ -1,21 +1,19 @@
-"""Produce, API key 0: a producer appends record batches to partitions led by the broker it asks.
-
-No group sends it, but all that a group reads has come this way.
+"""Produce, API key 0: a producer appends record batches to partitions of their leader.
 
 Version notes:
- 0-2  gone since Kafka 4.0 (KIP-896); brokers announce them all the same, or older librdkafka would
-      find no common version
- 3    a transactional id; records travel in batches of format 2 (KIP-98)
- 4    KAFKA_STORAGE_ERROR may be answered (KIP-112)
- 5    the response tells where the log starts, to tell lost sequences from expired ones (KIP-192)
- 6    the broker answers first and throttles afterwards (KIP-219)
- 7    batches may be compressed with zstd (KIP-110)
- 8    the response names the records that spoiled their batch, and why (KIP-467)
+ 0-2  removed in Kafka 4.0 (KIP-896); brokers still list them in ApiVersions, because older
+      librdkafka versions need that
+ 3    the transactional id; record batches of magic 2 (KIP-98)
+ 4    the error KAFKA_STORAGE_ERROR (KIP-112)
+ 5    the log start offset, to distinguish lost sequence numbers from expired ones (KIP-192)
+ 6    the broker responds before it throttles (KIP-219)
+ 7    zstd compression (KIP-110)
+ 8    the response lists the invalid records of a batch with the reasons (KIP-467)
  9    flexible (KIP-482)
- 10   the response tells the new leader where the one asked has stepped down (KIP-951)
- 11   TRANSACTION_ABORTABLE may be answered (KIP-890)
- 12   producing inside a transaction also adds the partition to it (KIP-890)
- 13   topics go by id, no longer by name (KIP-516)
+ 10   the response has the new leader if the leader has changed (KIP-951)
+ 11   the error TRANSACTION_ABORTABLE (KIP-890)
+ 12   produce in a transaction also adds the partition to it (KIP-890)
+ 13   topic ids instead of names (KIP-516)
 """
 
 from kohort.types import BrokerId, Millis, Offset, Topic, TransactionalId, Uuid
@@ -49,7 +47,7 @@ class TopicProduceData:
 @message(api_key=0, versions=(3, 13), flexible_since=9)
 class ProduceRequest:
     transactional_id: TransactionalId | None = string(since=3, nullable_since=3, default=None)
-    # 0 asks for no answer, and gets none: not even an empty frame. -1 waits for all in sync.
+    # 0 means that there is no response, not even an empty frame. -1 waits for all in-sync replicas.
     acks: int = int16()
     timeout_ms: Millis = int32()
     topic_data: tuple[TopicProduceData, ...] = array(TopicProduceData)
@@ -72,7 +70,7 @@ class PartitionProduceResponse:
     index: int = int32()
     error_code: int = int16()
     base_offset: Offset = int64()
-    # -1 where the topic keeps the producer's own timestamps.
+    # -1 if the topic keeps the producer's timestamps.
     log_append_time_ms: Millis = int64(since=2, default=-1, ignorable=True)
     log_start_offset: Offset = int64(since=5, default=-1, ignorable=True)
     record_errors: tuple[BatchIndexAndErrorMessage, ...] = array(

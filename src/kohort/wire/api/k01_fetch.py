@@ -1,24 +1,24 @@
-"""Fetch, API key 1: a consumer reads record batches from where it stands; followers do the same.
+"""Fetch, API key 1: consumers and followers read record batches from an offset on.
 
-The broker may hold the request until enough bytes are there, so one poll is one long question.
+The broker may delay the response until enough bytes are available (long polling).
 
 Version notes:
- 0-3  gone since Kafka 4.0 (KIP-896)
- 4    the isolation level and the aborted transactions; batches of format 2 (KIP-98)
- 5    where the log starts, both ways (KIP-107)
- 6    KAFKA_STORAGE_ERROR may be answered (KIP-112)
- 7    sessions: only what changed is asked for and answered (KIP-227)
- 8    the broker answers first and throttles afterwards (KIP-219)
- 9    the leader epoch the reader believes in, so that a stale reader is fenced (KIP-320)
- 10   batches may be compressed with zstd (KIP-110)
- 11   the reader's rack, and in return a nearer replica to read from (KIP-392)
- 12   flexible (KIP-482); the last epoch read, and where the logs part ways (KIP-595)
- 13   topics go by id, no longer by name (KIP-516)
- 14   OFFSET_MOVED_TO_TIERED_STORAGE may be answered (KIP-405)
- 15   a follower tells its epoch with its id, both in a tag (KIP-903)
- 16   the response tells where new leaders are to be reached (KIP-951)
- 17   a follower tells its log directory (KIP-853)
- 18   a follower tells the high watermark it knows (KIP-1166)
+ 0-3  removed in Kafka 4.0 (KIP-896)
+ 4    the isolation level and the aborted transactions; record batches of magic 2 (KIP-98)
+ 5    the log start offset in request and response (KIP-107)
+ 6    the error KAFKA_STORAGE_ERROR (KIP-112)
+ 7    fetch sessions: request and response contain only changes (KIP-227)
+ 8    the broker responds before it throttles (KIP-219)
+ 9    the leader epoch that the reader knows, so that outdated readers are fenced (KIP-320)
+ 10   zstd compression (KIP-110)
+ 11   the reader's rack, and a preferred read replica in the response (KIP-392)
+ 12   flexible (KIP-482); the last fetched epoch, and the epoch where the logs diverge (KIP-595)
+ 13   topic ids instead of names (KIP-516)
+ 14   the error OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
+ 15   the id and the epoch of a follower, in a tagged field (KIP-903)
+ 16   the response has the addresses of new leaders (KIP-951)
+ 17   the log directory id of a follower (KIP-853)
+ 18   the high watermark that a follower knows (KIP-1166)
 """
 
 from kohort.types import BrokerId, Millis, Offset, Partition, ProducerId, Topic, Uuid
@@ -49,11 +49,11 @@ class FetchPartition:
     current_leader_epoch: int = int32(since=9, default=-1, ignorable=True)
     fetch_offset: Offset = int64()
     last_fetched_epoch: int = int32(since=12, default=-1)
-    # A follower's; consumers leave it at -1.
+    # Set by followers; -1 for consumers.
     log_start_offset: Offset = int64(since=5, default=-1, ignorable=True)
     partition_max_bytes: int = int32()
     replica_directory_id: Uuid = uuid(since=17, tag=0, ignorable=True)
-    # -1 is a follower that knows none; the largest int64, a sender that knows no such field.
+    # -1 if the follower knows none; the maximum int64 if the sender does not support this field.
     high_watermark: Offset = int64(since=18, default=9223372036854775807, tag=1, ignorable=True)
 
 
@@ -76,17 +76,17 @@ class FetchRequest:
     cluster_id: str | None = string(
         since=12, nullable_since=12, default=None, tag=0, ignorable=True
     )
-    # -1 is a consumer.
+    # -1 for consumers.
     replica_id: BrokerId = int32(until=14, default=-1)
     replica_state: ReplicaState = struct(ReplicaState, since=15, tag=1)
     max_wait_ms: Millis = int32()
     min_bytes: int = int32()
-    # A first batch above the limits is sent all the same, so that no reader gets stuck (KIP-74).
+    # A first batch above the limit is sent as well, so that consumers make progress (KIP-74).
     max_bytes: int = int32(since=3, default=2147483647, ignorable=True)
-    # 0 reads everything, 1 stops at the last stable offset.
+    # 0 is read_uncommitted, 1 is read_committed.
     isolation_level: int = int8(since=4, ignorable=True)
     session_id: int = int32(since=7, ignorable=True)
-    # -1 stays outside sessions, 0 opens one; then it counts up.
+    # -1 for no session, 0 to open one; then incremented with each request.
     session_epoch: int = int32(since=7, default=-1, ignorable=True)
     topics: tuple[FetchTopic, ...] = array(FetchTopic)
     forgotten_topics_data: tuple[ForgottenTopic, ...] = array(ForgottenTopic, since=7)
@@ -127,11 +127,11 @@ class PartitionData:
     diverging_epoch: EpochEndOffset = struct(EpochEndOffset, since=12, tag=0)
     current_leader: LeaderIdAndEpoch = struct(LeaderIdAndEpoch, since=12, tag=1)
     snapshot_id: SnapshotId = struct(SnapshotId, since=12, tag=2)
-    # Null unless the reader asked for committed records only.
+    # Null under read_uncommitted.
     aborted_transactions: tuple[AbortedTransaction, ...] | None = array(
         AbortedTransaction, since=4, nullable_since=4, ignorable=True
     )
-    # -1: keep reading here. Otherwise no records come, and the reader goes there.
+    # -1 to continue with this broker. Otherwise there are no records, and the consumer switches.
     preferred_read_replica: BrokerId = int32(since=11, default=-1)
     records: bytes | None = records(nullable_since=0)
 

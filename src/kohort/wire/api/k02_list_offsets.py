@@ -1,19 +1,19 @@
-"""ListOffsets, API key 2: the offset of a moment, or of the beginning or end of a partition.
+"""ListOffsets, API key 2: the offset for a timestamp, or of the start or end of a partition.
 
-A consumer asks when a group has no committed offset, when it seeks, and to measure its lag.
+Consumers use it without a committed offset, to seek, and to compute the lag.
 
 Version notes:
- 0   gone since Kafka 4.0 (KIP-896); it answered with many offsets, where segments begin
+ 0   removed in Kafka 4.0 (KIP-896); it returned a list of segment base offsets
  1   one offset per partition, with its timestamp (KIP-79)
- 2   the isolation level (KIP-98); the response tells the throttle time (KIP-124)
- 3   the broker answers first and throttles afterwards (KIP-219)
- 4   leader epochs, the believed one and the record's (KIP-320)
- 5   OFFSET_NOT_AVAILABLE while a new leader is not sure of its high watermark (KIP-207)
+ 2   the isolation level (KIP-98); the response has the throttle time (KIP-124)
+ 3   the broker responds before it throttles (KIP-219)
+ 4   leader epochs: the one that the client knows, and that of the record (KIP-320)
+ 5   the error OFFSET_NOT_AVAILABLE while a new leader does not know its high watermark (KIP-207)
  6   flexible (KIP-482)
  7   timestamp -3 (KIP-734)
  8   timestamp -4 (KIP-405)
  9   timestamp -5 (KIP-1005)
- 10  how long to wait for remote storage (KIP-1075)
+ 10  the timeout for remote storage (KIP-1075)
  11  timestamp -6 (KIP-1023)
 """
 
@@ -25,9 +25,9 @@ from kohort.wire.schema import array, int8, int16, int32, int64, message, part, 
 class ListOffsetsPartition:
     partition_index: Partition = int32()
     current_leader_epoch: int = int32(since=4, default=-1, ignorable=True)
-    # -1 the end, -2 the beginning, -3 the newest timestamp, -4 the oldest offset on local disk,
-    # -5 the newest in remote storage, -6 the oldest not yet uploaded. A moment finds the first
-    # record that is not older.
+    # -1 the end, -2 the start, -3 the maximum timestamp, -4 the earliest offset on local disk,
+    # -5 the latest in remote storage, -6 the earliest not yet uploaded. For a timestamp: the first
+    # record at or after it.
     timestamp: Millis = int64()
 
 
@@ -39,7 +39,7 @@ class ListOffsetsTopic:
 
 @message(api_key=2, versions=(1, 11), flexible_since=6)
 class ListOffsetsRequest:
-    # -1 is a consumer. Kafka declares no default, so leaving it out claims to be broker 0.
+    # -1 for consumers. Kafka declares no default, so it must be set: 0 is broker 0.
     replica_id: BrokerId = int32()
     isolation_level: int = int8(since=2)
     topics: tuple[ListOffsetsTopic, ...] = array(ListOffsetsTopic)
@@ -50,9 +50,9 @@ class ListOffsetsRequest:
 class ListOffsetsPartitionResponse:
     partition_index: Partition = int32()
     error_code: int = int16()
-    # -1 where the answer is a position and not a record.
+    # -1 if the result is a position and not a record.
     timestamp: Millis = int64(since=1, default=-1)
-    # -1 where no record is as young as the moment asked for.
+    # -1 if no record is at or after the timestamp.
     offset: Offset = int64(since=1, default=-1)
     leader_epoch: int = int32(since=4, default=-1)
 

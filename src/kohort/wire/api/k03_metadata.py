@@ -1,21 +1,21 @@
-"""Metadata, API key 3: which brokers there are, which topics, and who leads each partition.
+"""Metadata, API key 3: the brokers, the topics, and the leader of each partition.
 
-Every client asks first and again whenever a leader moved; a group's leader assigns from it.
+Clients request it first, and again after a leader change. A group leader uses it for assignments.
 
 Version notes:
- 0   an empty list of topics asks for all of them
- 1   null asks for all and empty for none; racks, the controller, internal topics are told
+ 0   an empty list of topics requests all
+ 1   null requests all topics and an empty list none; racks, the controller, internal topics
  2   the cluster's id (KIP-78)
- 3   the response tells the throttle time (KIP-124)
- 4   the asker may forbid that asking creates the topic
- 5   replicas that are offline (KIP-112)
- 6   the broker answers first and throttles afterwards (KIP-219)
+ 3   the response has the throttle time (KIP-124)
+ 4   the client can disable topic auto-creation
+ 5   offline replicas (KIP-112)
+ 6   the broker responds before it throttles (KIP-219)
  7   leader epochs (KIP-320)
- 8   permitted operations, where asked for (KIP-430)
+ 8   authorized operations, if requested (KIP-430)
  9   flexible (KIP-482)
- 10  topic ids are told, but not yet looked up (KIP-516)
- 11  the cluster's permitted operations move to DescribeCluster (KIP-700)
- 12  a topic may be asked for by id (KIP-516)
+ 10  topic ids in the response (KIP-516)
+ 11  the cluster's authorized operations move to DescribeCluster (KIP-700)
+ 12  topics can be requested by id (KIP-516)
  13  an error for the whole response: REBOOTSTRAP_REQUIRED (KIP-1102)
 """
 
@@ -31,7 +31,7 @@ class MetadataRequestTopic:
 
 @message(api_key=3, versions=(0, 13), flexible_since=9)
 class MetadataRequest:
-    # Null asks for all topics. In version 0, where there is no null, an empty list does.
+    # Null requests all topics. Version 0 has no null; there an empty list does.
     topics: tuple[MetadataRequestTopic, ...] | None = array(MetadataRequestTopic, nullable_since=1)
     allow_auto_topic_creation: bool = boolean(since=4, default=True)
     include_cluster_authorized_operations: bool = boolean(since=8, until=10)
@@ -50,7 +50,7 @@ class MetadataResponseBroker:
 class MetadataResponsePartition:
     error_code: int = int16()
     partition_index: Partition = int32()
-    # -1 while there is no leader.
+    # -1 if there is no leader.
     leader_id: BrokerId = int32()
     leader_epoch: int = int32(since=7, default=-1, ignorable=True)
     replica_nodes: tuple[BrokerId, ...] = array("int32")
@@ -61,12 +61,12 @@ class MetadataResponsePartition:
 @part
 class MetadataResponseTopic:
     error_code: int = int16()
-    # Null where an id was asked for that is not known.
+    # Null if the requested topic id is unknown.
     name: Topic | None = string(nullable_since=12)
     topic_id: Uuid = uuid(since=10, ignorable=True)
     is_internal: bool = boolean(since=1, ignorable=True)
     partitions: tuple[MetadataResponsePartition, ...] = array(MetadataResponsePartition)
-    # The smallest int32 says that they were not asked for.
+    # The minimum int32 if not requested.
     topic_authorized_operations: int = int32(since=8, default=-2147483648)
 
 

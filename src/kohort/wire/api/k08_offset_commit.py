@@ -1,18 +1,18 @@
-"""OffsetCommit, API key 8: a member, or a tool on its behalf, keeps how far a group has come.
+"""OffsetCommit, API key 8: a member or a tool stores the offsets of a group.
 
-What is committed is the offset of the next record to read, not of the last one read.
+A committed offset is that of the next record to read, not of the last one read.
 
 Version notes:
- 0-1  gone since Kafka 4.0 (KIP-896)
- 2    how long to keep the offset; the commit's own timestamp is gone again
- 3    the response tells the throttle time (KIP-124)
- 4    the broker answers first and throttles afterwards (KIP-219)
- 5    retention is the broker's setting; the request no longer carries it (KIP-211)
+ 0-1  removed in Kafka 4.0 (KIP-896)
+ 2    the retention time of the offset; no commit timestamp
+ 3    the response has the throttle time (KIP-124)
+ 4    the broker responds before it throttles (KIP-219)
+ 5    no retention time: retention is a setting of the broker (KIP-211)
  6    the leader epoch of the last record read (KIP-320)
- 7    a static member gives its instance id (KIP-345)
+ 7    the instance id of a static member (KIP-345)
  8    flexible (KIP-482)
- 9    open to groups of the KIP-848 protocol: STALE_MEMBER_EPOCH, GROUP_ID_NOT_FOUND
- 10   topics go by id, no longer by name (KIP-848)
+ 9    groups of the KIP-848 protocol; the errors STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND
+ 10   topic ids instead of names (KIP-848)
 """
 
 from kohort.types import (
@@ -34,7 +34,7 @@ class OffsetCommitRequestPartition:
     partition_index: Partition = int32()
     committed_offset: Offset = int64()
     committed_leader_epoch: int = int32(since=6, default=-1, ignorable=True)
-    # Kafka keeps null as the empty string.
+    # Kafka stores null as the empty string.
     committed_metadata: str | None = string(nullable_since=0)
 
 
@@ -48,11 +48,11 @@ class OffsetCommitRequestTopic:
 @message(api_key=8, versions=(2, 10), flexible_since=8)
 class OffsetCommitRequest:
     group_id: GroupId = string()
-    # -1 with an empty member id commits from outside: a tool, or a consumer that assigns itself.
+    # -1 with an empty member id for a tool, or for a consumer with manual assignment.
     generation_id_or_member_epoch: Generation = int32(since=1, default=-1, ignorable=True)
     member_id: MemberId = string(since=1, ignorable=True)
     group_instance_id: InstanceId | None = string(since=7, nullable_since=7, default=None)
-    # -1 leaves it to the broker.
+    # -1 for the broker's setting.
     retention_time_ms: Millis = int64(since=2, until=4, default=-1, ignorable=True)
     topics: tuple[OffsetCommitRequestTopic, ...] = array(OffsetCommitRequestTopic)
 

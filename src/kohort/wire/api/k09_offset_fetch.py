@@ -1,20 +1,20 @@
-"""OffsetFetch, API key 9: how far a group has come, for a member that starts or a tool that looks.
+"""OffsetFetch, API key 9: the committed offsets of groups, for members and tools.
 
-Until version 7 the request is about one group and its topics stand at the top; from 8 on it is
-about several, and the same fields stand one level deeper in structs of their own.
+Up to version 7 a request is for one group, and its topics are top-level fields. From version 8 on
+it is for several groups, and the same fields are in a struct per group.
 
 Version notes:
- 0   gone since Kafka 4.0 (KIP-896); it read from ZooKeeper
+ 0   removed in Kafka 4.0 (KIP-896); it read from ZooKeeper
  1   offsets come from `__consumer_offsets`
- 2   null asks for all topics of the group; an error for the whole response (KIP-88)
- 3   the response tells the throttle time (KIP-124)
- 4   the broker answers first and throttles afterwards (KIP-219)
- 5   the leader epoch that was committed (KIP-320)
+ 2   null requests all topics of the group; an error for the whole response (KIP-88)
+ 3   the response has the throttle time (KIP-124)
+ 4   the broker responds before it throttles (KIP-219)
+ 5   the committed leader epoch (KIP-320)
  6   flexible (KIP-482)
- 7   a reader may insist on offsets no open transaction will change (KIP-447)
- 8   several groups at once (KIP-709)
- 9   a member of a KIP-848 group shows its id and epoch, and may be found stale
- 10  topics go by id, no longer by name (KIP-848)
+ 7   a client can require offsets without pending transactional commits (KIP-447)
+ 8   several groups per request (KIP-709)
+ 9   the id and epoch of a member of a KIP-848 group, which may be outdated
+ 10  topic ids instead of names (KIP-848)
 """
 
 from kohort.types import GroupId, MemberId, Millis, Offset, Partition, Topic, Uuid
@@ -39,7 +39,7 @@ class OffsetFetchRequestGroup:
     group_id: GroupId = string(since=8)
     member_id: MemberId | None = string(since=9, nullable_since=9, default=None, ignorable=True)
     member_epoch: int = int32(since=9, default=-1, ignorable=True)
-    # Null asks for all topics.
+    # Null requests all topics.
     topics: tuple[OffsetFetchRequestTopics, ...] | None = array(
         OffsetFetchRequestTopics, since=8, nullable_since=8
     )
@@ -52,14 +52,14 @@ class OffsetFetchRequest:
         OffsetFetchRequestTopic, until=7, nullable_since=2
     )
     groups: tuple[OffsetFetchRequestGroup, ...] = array(OffsetFetchRequestGroup, since=8)
-    # Then UNSTABLE_OFFSET_COMMIT is answered until the transaction has ended.
+    # If true, the response is UNSTABLE_OFFSET_COMMIT until the transaction has ended.
     require_stable: bool = boolean(since=7)
 
 
 @part
 class OffsetFetchResponsePartition:
     partition_index: Partition = int32(until=7)
-    # -1 where nothing is committed, which is no error.
+    # -1 if no offset is committed; this is not an error.
     committed_offset: Offset = int64(until=7)
     committed_leader_epoch: int = int32(since=5, until=7, default=-1, ignorable=True)
     metadata: str | None = string(until=7, nullable_since=0)
@@ -77,7 +77,7 @@ class OffsetFetchResponseTopic:
 @part
 class OffsetFetchResponsePartitions:
     partition_index: Partition = int32(since=8)
-    # -1 where nothing is committed, which is no error.
+    # -1 if no offset is committed; this is not an error.
     committed_offset: Offset = int64(since=8)
     committed_leader_epoch: int = int32(since=8, default=-1, ignorable=True)
     metadata: str | None = string(since=8, nullable_since=8)

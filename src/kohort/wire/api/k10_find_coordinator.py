@@ -1,13 +1,13 @@
-"""FindCoordinator, API key 10: which broker coordinates a group or a transactional id.
+"""FindCoordinator, API key 10: the broker that coordinates a group or a transactional id.
 
-A member asks any broker before it joins, and again after NOT_COORDINATOR.
+A member sends it to any broker before it joins, and again after NOT_COORDINATOR.
 
 Version notes:
- 1  transactional ids too (KIP-98); an error message; the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
+ 1  transactional ids too (KIP-98); an error message; the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
  3  flexible (KIP-482)
- 4  several keys of one type at once (KIP-699)
- 5  TRANSACTION_ABORTABLE may be answered (KIP-890)
+ 4  several keys of one type per request (KIP-699)
+ 5  the error TRANSACTION_ABORTABLE (KIP-890)
  6  the coordinators of share groups (KIP-932)
 """
 
@@ -18,7 +18,7 @@ from kohort.wire.schema import array, int8, int16, int32, message, part, string
 @message(api_key=10, versions=(0, 6), flexible_since=3)
 class FindCoordinatorRequest:
     key: str = string(until=3)
-    # 0 a group, 1 a transactional id, 2 a share partition, written as group:topic id:partition.
+    # 0 a group, 1 a transactional id, 2 a share partition as group:topic id:partition.
     key_type: int = int8(since=1)
     coordinator_keys: tuple[str, ...] = array("string", since=4)
 
@@ -26,7 +26,7 @@ class FindCoordinatorRequest:
 @part
 class Coordinator:
     key: str = string(since=4)
-    # -1 beside an error, with an empty host and port -1.
+    # -1 with an error; then the host is empty and the port is -1.
     node_id: BrokerId = int32(since=4)
     host: str = string(since=4)
     port: int = int32(since=4)

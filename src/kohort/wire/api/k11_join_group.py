@@ -1,17 +1,17 @@
-"""JoinGroup, API key 11: a member asks to be in the group's next generation.
+"""JoinGroup, API key 11: a member joins the next generation of a group.
 
-The coordinator answers all members at once, when everyone has come or the time is up.
+The coordinator responds to all members together, when all have joined or the timeout is over.
 
 Version notes:
- 1  the rebalance timeout is the member's own; before, the session timeout served as both (KIP-62)
- 2  the response tells the throttle time (KIP-124)
- 3  the broker answers first and throttles afterwards (KIP-219)
- 4  a member without an id is given one and asked to come back with it (KIP-394)
- 5  a static member gives its instance id (KIP-345)
+ 1  a rebalance timeout; in version 0 the session timeout is used for both (KIP-62)
+ 2  the response has the throttle time (KIP-124)
+ 3  the broker responds before it throttles (KIP-219)
+ 4  a member without an id gets one and must join again with it (KIP-394)
+ 5  the instance id of a static member (KIP-345)
  6  flexible (KIP-482)
- 7  the response tells the protocol type, and the protocol may be null (KIP-559)
- 8  the member may say why it joins (KIP-800)
- 9  a leader may be told to leave the assignment as it is (KIP-814)
+ 7  the response has the protocol type, and the protocol may be null (KIP-559)
+ 8  the reason why the member joins (KIP-800)
+ 9  the leader can be told to skip the assignment (KIP-814)
 """
 
 from kohort.types import Generation, GroupId, InstanceId, MemberId, Millis
@@ -28,9 +28,9 @@ class JoinGroupRequestProtocol:
 class JoinGroupRequest:
     group_id: GroupId = string()
     session_timeout_ms: Millis = int32()
-    # -1 stands for version 0, where the session timeout counts instead.
+    # -1 in version 0, where the session timeout is used instead.
     rebalance_timeout_ms: Millis = int32(since=1, default=-1, ignorable=True)
-    # Empty from a member that has none yet.
+    # Empty if the member has none yet.
     member_id: MemberId = string()
     group_instance_id: InstanceId | None = string(since=5, nullable_since=5, default=None)
     protocol_type: str = string()
@@ -54,11 +54,11 @@ class JoinGroupResponse:
     error_code: int = int16()
     generation_id: Generation = int32(default=-1)
     protocol_type: str | None = string(since=7, nullable_since=7, default=None, ignorable=True)
-    # Null beside an error since version 7, empty before.
+    # With an error: null since version 7, empty before.
     protocol_name: str | None = string(nullable_since=7)
     leader: MemberId = string()
-    # Set for a static leader that came back while the group stayed stable.
+    # True for a static leader that rejoined while the group stayed stable.
     skip_assignment: bool = boolean(since=9)
     member_id: MemberId = string()
-    # Told to the leader; empty for everyone else.
+    # Only for the leader; empty for all other members.
     members: tuple[JoinGroupResponseMember, ...] = array(JoinGroupResponseMember)

@@ -1,11 +1,11 @@
-"""Heartbeat, API key 12: a member says that it lives, and hears whether a rebalance has begun.
+"""Heartbeat, API key 12: keeps the session of a member alive and reports rebalances.
 
-REBALANCE_IN_PROGRESS is the ordinary way to be called back to JoinGroup.
+REBALANCE_IN_PROGRESS is the normal signal to send JoinGroup again.
 
 Version notes:
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  a static member gives its instance id (KIP-345)
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  the instance id of a static member (KIP-345)
  4  flexible (KIP-482)
 """
 

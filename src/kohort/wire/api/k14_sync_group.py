@@ -1,13 +1,13 @@
-"""SyncGroup, API key 14: the leader hands in all assignments, and each member is handed its own.
+"""SyncGroup, API key 14: the leader sends all assignments, and each member receives its own.
 
-Members that come before the leader wait for it.
+The responses to the other members wait for the leader's request.
 
 Version notes:
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  a static member gives its instance id (KIP-345)
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  the instance id of a static member (KIP-345)
  4  flexible (KIP-482)
- 5  both sides name protocol type and protocol, and must agree (KIP-559)
+ 5  protocol type and protocol in request and response; they must match (KIP-559)
 """
 
 from kohort.types import Generation, GroupId, InstanceId, MemberId, Millis
@@ -28,7 +28,7 @@ class SyncGroupRequest:
     group_instance_id: InstanceId | None = string(since=3, nullable_since=3, default=None)
     protocol_type: str | None = string(since=5, nullable_since=5, default=None, ignorable=True)
     protocol_name: str | None = string(since=5, nullable_since=5, default=None, ignorable=True)
-    # From the leader; empty from everyone else.
+    # Only from the leader; empty from all other members.
     assignments: tuple[SyncGroupRequestAssignment, ...] = array(SyncGroupRequestAssignment)
 
 

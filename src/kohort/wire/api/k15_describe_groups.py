@@ -1,14 +1,14 @@
 """DescribeGroups, API key 15: the state, members and assignment of classic groups, for tools.
 
-Only a group's own coordinator can answer.
+It must be sent to the coordinator of the group.
 
 Version notes:
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  permitted operations, where asked for (KIP-430)
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  authorized operations, if requested (KIP-430)
  4  the instance ids of static members (KIP-345)
  5  flexible (KIP-482)
- 6  an unknown group is GROUP_ID_NOT_FOUND; before, it was described as Dead (KIP-1043)
+ 6  an unknown group is GROUP_ID_NOT_FOUND; before, its state was Dead (KIP-1043)
 """
 
 from kohort.types import GroupId, InstanceId, MemberId, Millis
@@ -44,7 +44,7 @@ class DescribedGroup:
     # The name of the chosen protocol; empty unless the group is stable.
     protocol_data: str = string()
     members: tuple[DescribedGroupMember, ...] = array(DescribedGroupMember)
-    # The smallest int32 says that they were not asked for.
+    # The minimum int32 if not requested.
     authorized_operations: int = int32(since=3, default=-2147483648)
 
 

@@ -1,13 +1,13 @@
 """ListGroups, API key 16: the groups that this broker coordinates, for tools.
 
-Whoever wants all groups of a cluster asks every broker.
+For all groups of a cluster, send it to every broker.
 
 Version notes:
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
  3  flexible (KIP-482)
- 4  states, to filter by and in the response (KIP-518)
- 5  types, classic or consumer, to filter by and in the response (KIP-848)
+ 4  group states, as a filter and in the response (KIP-518)
+ 5  group types, classic or consumer, as a filter and in the response (KIP-848)
 """
 
 from kohort.types import GroupId, Millis
@@ -16,7 +16,7 @@ from kohort.wire.schema import array, int16, int32, message, part, string
 
 @message(api_key=16, versions=(0, 5), flexible_since=3)
 class ListGroupsRequest:
-    # Empty filters nothing, here and below.
+    # Empty for no filter, here and below.
     states_filter: tuple[str, ...] = array("string", since=4)
     types_filter: tuple[str, ...] = array("string", since=5)
 

@@ -1,10 +1,11 @@
-"""SaslHandshake, API key 17: a client names the mechanism it will authenticate by.
+"""SaslHandshake, API key 17: a client chooses the SASL mechanism.
 
-It cannot grow: clients up to Kafka 2.4 send the broker's highest version, known to them or not.
+There can be no new version: clients up to Kafka 2.4 send the broker's highest version even if they
+do not support it.
 
 Version notes:
- 0  the mechanism's tokens follow bare, with a length and no header
- 1  they follow in SaslAuthenticate (KIP-152)
+ 0  the tokens of the mechanism follow with a length and no header
+ 1  the tokens follow in SaslAuthenticate (KIP-152)
 """
 
 from kohort.wire.schema import array, int16, message, string
@@ -18,5 +19,5 @@ class SaslHandshakeRequest:
 @message(api_key=17, versions=(0, 1))
 class SaslHandshakeResponse:
     error_code: int = int16()
-    # What the broker would accept, whether or not it accepted what was asked for.
+    # All mechanisms that the broker supports, whether or not it accepted the requested one.
     mechanisms: tuple[str, ...] = array("string")

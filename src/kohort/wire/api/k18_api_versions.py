@@ -1,13 +1,13 @@
-"""ApiVersions, API key 18: a client asks, first of all, which APIs and versions a broker speaks.
+"""ApiVersions, API key 18: the APIs and versions that a broker supports; sent first.
 
-It must be readable before anything is agreed on: the response header never has tags, and a
-broker that does not speak the version asked in answers UNSUPPORTED_VERSION in version 0.
+It must be readable before versions are negotiated: the response header never has tagged fields, and
+a broker answers an unsupported version of the request with UNSUPPORTED_VERSION in version 0.
 
 Version notes:
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  flexible (KIP-482); the client's software is named (KIP-511); features are tagged on (KIP-584)
- 4  features whose lowest version is 0 are told as well; before, they are left out
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  flexible (KIP-482); client software name and version (KIP-511); features as tags (KIP-584)
+ 4  includes features whose lowest version is 0
 """
 
 from kohort.types import Millis
@@ -44,13 +44,13 @@ class FinalizedFeatureKey:
 @message(api_key=18, versions=(0, 4), flexible_since=3)
 class ApiVersionsResponse:
     error_code: int = int16()
-    # Beside UNSUPPORTED_VERSION it holds ApiVersions alone (KIP-511).
+    # With UNSUPPORTED_VERSION it contains only ApiVersions (KIP-511).
     api_keys: tuple[ApiVersion, ...] = array(ApiVersion)
     throttle_time_ms: Millis = int32(since=1, ignorable=True)
     supported_features: tuple[SupportedFeatureKey, ...] = array(
         SupportedFeatureKey, since=3, tag=0, ignorable=True
     )
-    # -1 where it is not known; then the finalized features mean nothing.
+    # -1 if unknown; then the finalized features are invalid.
     finalized_features_epoch: int = int64(since=3, default=-1, tag=1, ignorable=True)
     finalized_features: tuple[FinalizedFeatureKey, ...] = array(
         FinalizedFeatureKey, since=3, tag=2, ignorable=True

@@ -1,13 +1,13 @@
-"""CreateTopics, API key 19: an administrator makes topics; so does a pipeline that needs its own.
+"""CreateTopics, API key 19: creates topics.
 
 Version notes:
- 0-1  gone since Kafka 4.0 (KIP-896)
- 2    the response tells the throttle time (KIP-124)
- 3    the broker answers first and throttles afterwards (KIP-219)
- 4    partitions and replicas may be left to the broker's defaults (KIP-464)
- 5    flexible (KIP-482); the response tells the topic's settings (KIP-525)
- 6    THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
- 7    the response tells the topic's id (KIP-516)
+ 0-1  removed in Kafka 4.0 (KIP-896)
+ 2    the response has the throttle time (KIP-124)
+ 3    the broker responds before it throttles (KIP-219)
+ 4    the broker's defaults for partitions and replicas (KIP-464)
+ 5    flexible (KIP-482); the topic's settings in the response (KIP-525)
+ 6    the error THROTTLING_QUOTA_EXCEEDED (KIP-599)
+ 7    the topic id in the response (KIP-516)
 """
 
 from kohort.types import BrokerId, Millis, Partition, Topic, Uuid
@@ -29,7 +29,7 @@ class CreatableTopicConfig:
 @part
 class CreatableTopic:
     name: Topic = string()
-    # -1 takes the broker's default, or goes with an explicit assignment; likewise below.
+    # -1 for the broker's default, or with an explicit assignment; the same below.
     num_partitions: int = int32()
     replication_factor: int = int16()
     assignments: tuple[CreatableReplicaAssignment, ...] = array(CreatableReplicaAssignment)
@@ -58,7 +58,7 @@ class CreatableTopicResult:
     topic_id: Uuid = uuid(since=7, ignorable=True)
     error_code: int = int16()
     error_message: str | None = string(since=1, nullable_since=0, ignorable=True)
-    # Why the settings below are null: the asker may create the topic but not read it.
+    # The error if the settings below are null: the client may create the topic but not describe it.
     topic_config_error_code: int = int16(since=5, tag=0, ignorable=True)
     num_partitions: int = int32(since=5, default=-1, ignorable=True)
     replication_factor: int = int16(since=5, default=-1, ignorable=True)

@@ -1,13 +1,13 @@
-"""DeleteTopics, API key 20: an administrator removes topics; groups lose what they committed there.
+"""DeleteTopics, API key 20: deletes topics; groups lose their committed offsets for them.
 
 Version notes:
- 0  gone since Kafka 4.0 (KIP-896)
- 1  the response tells the throttle time (KIP-124)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  TOPIC_DELETION_DISABLED may be answered (KIP-322)
+ 0  removed in Kafka 4.0 (KIP-896)
+ 1  the response has the throttle time (KIP-124)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  the error TOPIC_DELETION_DISABLED (KIP-322)
  4  flexible (KIP-482)
- 5  an error message; THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
- 6  each topic by name or by id (KIP-516)
+ 5  an error message; the error THROTTLING_QUOTA_EXCEEDED (KIP-599)
+ 6  topics by name or by id (KIP-516)
 """
 
 from kohort.types import Millis, Topic, Uuid
@@ -16,7 +16,7 @@ from kohort.wire.schema import array, int16, int32, message, part, string, uuid
 
 @part
 class DeleteTopicState:
-    # Null where the id names the topic.
+    # Null if the topic is given by id.
     name: Topic | None = string(since=6, nullable_since=6, default=None)
     topic_id: Uuid = uuid(since=6)
 

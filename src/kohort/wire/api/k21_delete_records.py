@@ -1,9 +1,9 @@
-"""DeleteRecords, API key 21: everything before an offset is given up, and the log starts there.
+"""DeleteRecords, API key 21: deletes all records before an offset (KIP-107).
 
-A group whose committed offset lies before it will find OFFSET_OUT_OF_RANGE (KIP-107).
+A group whose committed offset is deleted gets OFFSET_OUT_OF_RANGE when it fetches.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 1  the broker responds before it throttles (KIP-219)
  2  flexible (KIP-482)
 """
 
@@ -14,7 +14,7 @@ from kohort.wire.schema import array, int16, int32, int64, message, part, string
 @part
 class DeleteRecordsPartition:
     partition_index: Partition = int32()
-    # -1 stands for the high watermark: everything that could be read.
+    # -1 for the high watermark.
     offset: Offset = int64()
 
 
@@ -33,7 +33,7 @@ class DeleteRecordsRequest:
 @part
 class DeleteRecordsPartitionResult:
     partition_index: Partition = int32()
-    # -1 beside an error.
+    # -1 with an error.
     low_watermark: Offset = int64()
     error_code: int = int16()
 

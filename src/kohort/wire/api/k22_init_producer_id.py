@@ -1,14 +1,14 @@
-"""InitProducerId, API key 22: a producer asks for its id and epoch, and fences its predecessors.
+"""InitProducerId, API key 22: assigns a producer id and epoch, and fences older producers.
 
-Idempotent producers ask any broker, transactional ones their coordinator (KIP-98).
+Idempotent producers send it to any broker, transactional ones to their coordinator (KIP-98).
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 1  the broker responds before it throttles (KIP-219)
  2  flexible (KIP-482)
- 3  a producer may ask for a new epoch of the id it has, and go on after an error (KIP-360)
- 4  PRODUCER_FENCED may be answered (KIP-588)
- 5  TRANSACTION_ABORTABLE may be answered (KIP-890)
- 6  two-phase commit: a prepared transaction may be kept (KIP-939); unstable in Kafka so far
+ 3  a producer can get a new epoch for its id, to continue after an error (KIP-360)
+ 4  the error PRODUCER_FENCED (KIP-588)
+ 5  the error TRANSACTION_ABORTABLE (KIP-890)
+ 6  two-phase commit: a prepared transaction can be kept (KIP-939); still unstable in Kafka
 """
 
 from kohort.types import Millis, ProducerEpoch, ProducerId, TransactionalId
@@ -17,10 +17,10 @@ from kohort.wire.schema import boolean, int16, int32, int64, message, string
 
 @message(api_key=22, versions=(0, 6), flexible_since=2)
 class InitProducerIdRequest:
-    # Null from a producer that is idempotent and no more.
+    # Null from a producer that is only idempotent.
     transactional_id: TransactionalId | None = string(nullable_since=0)
     transaction_timeout_ms: Millis = int32()
-    # -1, with epoch -1, from a producer that has none.
+    # -1 with epoch -1 from a new producer.
     producer_id: ProducerId = int64(since=3, default=-1)
     producer_epoch: ProducerEpoch = int16(since=3, default=-1)
     enable2_pc: bool = boolean(since=6)

@@ -1,11 +1,11 @@
-"""OffsetForLeaderEpoch, API key 23: where a leader's epoch ended, to find out what was truncated.
+"""OffsetForLeaderEpoch, API key 23: the end offset of a leader epoch, to detect truncation.
 
-A consumer asks after a change of leader whether what it has read still exists (KIP-320).
+After a leader change a consumer checks whether the records it has read still exist (KIP-320).
 
 Version notes:
- 0-1  gone since Kafka 4.0 (KIP-896)
- 2    the leader epoch the asker believes in, to fence a stale one (KIP-320); the throttle time
- 3    the asker says who it is (KIP-392)
+ 0-1  removed in Kafka 4.0 (KIP-896)
+ 2    the leader epoch that the client knows, to fence outdated ones (KIP-320); the throttle time
+ 3    the replica id of the sender (KIP-392)
  4    flexible (KIP-482)
 """
 
@@ -28,18 +28,19 @@ class OffsetForLeaderTopic:
 
 @message(api_key=23, versions=(2, 4), flexible_since=4)
 class OffsetForLeaderEpochRequest:
-    # -1 is a consumer. The default, -2, is one that debugs and may look beyond the high watermark.
+    # -1 for consumers. The default -2 is a debugging consumer, which may read beyond the high
+    # watermark.
     replica_id: BrokerId = int32(since=3, default=-2, ignorable=True)
     topics: tuple[OffsetForLeaderTopic, ...] = array(OffsetForLeaderTopic)
 
 
 @part
 class EpochEndOffset:
-    # Unlike elsewhere, the error comes before the partition it concerns.
+    # Unlike in other APIs, the error comes before the partition.
     error_code: int = int16()
     partition: Partition = int32()
     leader_epoch: int = int32(since=1, default=-1, ignorable=True)
-    # -1, with epoch -1, where nothing that old is known.
+    # -1 with epoch -1 if the epoch is unknown.
     end_offset: Offset = int64(default=-1)
 
 

@@ -1,13 +1,13 @@
-"""AddPartitionsToTxn, API key 24: a transaction is about to write to these partitions (KIP-98).
+"""AddPartitionsToTxn, API key 24: adds partitions to a transaction (KIP-98).
 
-Producers speak versions up to 3; from 4 on it is brokers that ask, on behalf of producers.
+Producers use versions up to 3. From version 4 on brokers send it on behalf of producers.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
- 2  PRODUCER_FENCED may be answered (KIP-588)
+ 1  the broker responds before it throttles (KIP-219)
+ 2  the error PRODUCER_FENCED (KIP-588)
  3  flexible (KIP-482)
- 4  several transactions at once, or only a look whether they hold the partitions (KIP-890)
- 5  TRANSACTION_ABORTABLE may be answered (KIP-890)
+ 4  several transactions per request; a verify-only mode (KIP-890)
+ 5  the error TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from kohort.types import Millis, Partition, ProducerEpoch, ProducerId, Topic, TransactionalId

@@ -1,12 +1,12 @@
-"""AddOffsetsToTxn, API key 25: a transaction is about to commit offsets of this group (KIP-98).
+"""AddOffsetsToTxn, API key 25: adds the offsets of a group to a transaction (KIP-98).
 
-It enlists the group's partition of `__consumer_offsets`; TxnOffsetCommit brings the offsets.
+It adds the group's partition of `__consumer_offsets`; TxnOffsetCommit has the offsets.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
- 2  PRODUCER_FENCED may be answered (KIP-588)
+ 1  the broker responds before it throttles (KIP-219)
+ 2  the error PRODUCER_FENCED (KIP-588)
  3  flexible (KIP-482)
- 4  TRANSACTION_ABORTABLE may be answered (KIP-890)
+ 4  the error TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from kohort.types import GroupId, Millis, ProducerEpoch, ProducerId, TransactionalId

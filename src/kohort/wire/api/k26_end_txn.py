@@ -1,13 +1,13 @@
 """EndTxn, API key 26: a producer commits or aborts its transaction (KIP-98).
 
-Offsets that the transaction committed for a group become visible, or vanish, with it.
+Offsets that the transaction committed for a group become visible or are discarded.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
- 2  PRODUCER_FENCED may be answered (KIP-588)
+ 1  the broker responds before it throttles (KIP-219)
+ 2  the error PRODUCER_FENCED (KIP-588)
  3  flexible (KIP-482)
- 4  TRANSACTION_ABORTABLE may be answered (KIP-890)
- 5  every transaction ends with a new epoch, which the response tells (KIP-890)
+ 4  the error TRANSACTION_ABORTABLE (KIP-890)
+ 5  every transaction ends with a new producer epoch, which is in the response (KIP-890)
 """
 
 from kohort.types import Millis, ProducerEpoch, ProducerId, TransactionalId
@@ -19,7 +19,7 @@ class EndTxnRequest:
     transactional_id: TransactionalId = string()
     producer_id: ProducerId = int64()
     producer_epoch: ProducerEpoch = int16()
-    # False aborts.
+    # True commits, False aborts.
     committed: bool = boolean()
 
 

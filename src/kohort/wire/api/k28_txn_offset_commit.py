@@ -1,13 +1,13 @@
 """TxnOffsetCommit, API key 28: a producer commits a group's offsets as part of its transaction.
 
-It goes to the group's coordinator, which holds the offsets back until the transaction ends.
+It is sent to the group coordinator, which keeps the offsets pending until the transaction ends.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 1  the broker responds before it throttles (KIP-219)
  2  the leader epoch of the last record read (KIP-320)
- 3  flexible (KIP-482); generation and member, so that a zombie's offsets are refused (KIP-447)
- 4  TRANSACTION_ABORTABLE may be answered (KIP-890)
- 5  it also enlists the group, and AddOffsetsToTxn is not needed before it (KIP-890)
+ 3  flexible (KIP-482); generation and member id, to reject the offsets of zombies (KIP-447)
+ 4  the error TRANSACTION_ABORTABLE (KIP-890)
+ 5  adds the group to the transaction; AddOffsetsToTxn is not needed (KIP-890)
 """
 
 from kohort.types import (
@@ -46,7 +46,7 @@ class TxnOffsetCommitRequest:
     group_id: GroupId = string()
     producer_id: ProducerId = int64()
     producer_epoch: ProducerEpoch = int16()
-    # -1 with an empty member id from a producer that knows only the group's name.
+    # -1 with an empty member id if the producer knows only the group id.
     generation_id: Generation = int32(since=3, default=-1)
     member_id: MemberId = string(since=3)
     group_instance_id: InstanceId | None = string(since=3, nullable_since=3, default=None)

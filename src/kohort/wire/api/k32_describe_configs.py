@@ -1,10 +1,10 @@
 """DescribeConfigs, API key 32: the settings of topics, brokers and groups, for tools (KIP-133).
 
 Version notes:
- 0  gone since Kafka 4.0 (KIP-896)
- 1  where a value comes from, and which other settings would come next (KIP-226)
- 2  the broker answers first and throttles afterwards (KIP-219)
- 3  types and explanations of settings (KIP-569)
+ 0  removed in Kafka 4.0 (KIP-896)
+ 1  the source of a value, and the synonyms of a setting (KIP-226)
+ 2  the broker responds before it throttles (KIP-219)
+ 3  types and documentation of settings (KIP-569)
  4  flexible (KIP-482)
 """
 
@@ -17,7 +17,7 @@ class DescribeConfigsResource:
     # 2 a topic, 4 a broker, 8 a broker's loggers, 16 client metrics, 32 a group.
     resource_type: int = int8()
     resource_name: str = string()
-    # Null asks for all.
+    # Null requests all.
     configuration_keys: tuple[str, ...] | None = array("string", nullable_since=0)
 
 
@@ -38,7 +38,7 @@ class DescribeConfigsSynonym:
 @part
 class DescribeConfigsResourceResult:
     name: str = string()
-    # Null where the setting is sensitive, as passwords are.
+    # Null if the setting is sensitive, for example a password.
     value: str | None = string(nullable_since=0)
     read_only: bool = boolean()
     config_source: int = int8(since=1, default=-1, ignorable=True)

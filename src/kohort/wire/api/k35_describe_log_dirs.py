@@ -1,14 +1,14 @@
-"""DescribeLogDirs, API key 35: where a broker keeps its partitions, and their size (KIP-113).
+"""DescribeLogDirs, API key 35: the log directories of a broker and partition sizes (KIP-113).
 
-Tools and consoles ask it how large topics are.
+Tools and consoles use it for the size of topics.
 
 Version notes:
- 0  gone since Kafka 4.0 (KIP-896)
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 0  removed in Kafka 4.0 (KIP-896)
+ 1  the broker responds before it throttles (KIP-219)
  2  flexible (KIP-482)
- 3  an error for the whole answer (KIP-784)
- 4  the size of the volume and what is free of it (KIP-827)
- 5  directories that take no new partitions (KIP-1066)
+ 3  an error for the whole response (KIP-784)
+ 4  total and usable bytes of the volume (KIP-827)
+ 5  directories that accept no new partitions (KIP-1066)
 """
 
 from kohort.types import Millis, Offset, Partition, Topic
@@ -23,7 +23,7 @@ class DescribableLogDirTopic:
 
 @message(api_key=35, versions=(1, 5), flexible_since=2)
 class DescribeLogDirsRequest:
-    # None asks for all.
+    # None requests all.
     topics: tuple[DescribableLogDirTopic, ...] | None = array(
         DescribableLogDirTopic, nullable_since=0
     )
@@ -33,7 +33,7 @@ class DescribeLogDirsRequest:
 class DescribeLogDirsPartition:
     partition_index: Partition = int32()
     partition_size: int = int64()
-    # How far it lags behind: a replica behind its leader, a copy on the move behind its original.
+    # The lag of a replica behind its leader, or of a future replica behind the current one.
     offset_lag: Offset = int64()
     is_future_key: bool = boolean()
 
@@ -49,7 +49,7 @@ class DescribeLogDirsResult:
     error_code: int = int16()
     log_dir: str = string()
     topics: tuple[DescribeLogDirsTopic, ...] = array(DescribeLogDirsTopic)
-    # -1 where it is not known.
+    # -1 if unknown.
     total_bytes: int = int64(since=4, default=-1)
     usable_bytes: int = int64(since=4, default=-1)
     is_cordoned: bool = boolean(since=5)

@@ -1,9 +1,9 @@
 """SaslAuthenticate, API key 36: one token of the mechanism that SaslHandshake chose (KIP-152).
 
-Client and broker take turns until one of them is satisfied or gives up.
+Client and broker exchange tokens until authentication succeeds or fails.
 
 Version notes:
- 1  the response tells how long the session lasts (KIP-368)
+ 1  the session lifetime in the response (KIP-368)
  2  flexible (KIP-482)
 """
 
@@ -21,5 +21,5 @@ class SaslAuthenticateResponse:
     error_code: int = int16()
     error_message: str | None = string(nullable_since=0)
     auth_bytes: bytes = blob()
-    # 0 is a session without end.
+    # 0 for a session without a time limit.
     session_lifetime_ms: Millis = int64(since=1, ignorable=True)

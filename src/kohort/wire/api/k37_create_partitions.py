@@ -1,11 +1,11 @@
-"""CreatePartitions, API key 37: an administrator adds partitions to topics (KIP-195).
+"""CreatePartitions, API key 37: adds partitions to topics (KIP-195).
 
-Groups that read them notice at their next look at the metadata, and rebalance.
+Groups that read the topics rebalance after their next metadata update.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 1  the broker responds before it throttles (KIP-219)
  2  flexible (KIP-482)
- 3  THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+ 3  the error THROTTLING_QUOTA_EXCEEDED (KIP-599)
 """
 
 from kohort.types import BrokerId, Millis, Topic
@@ -20,9 +20,9 @@ class CreatePartitionsAssignment:
 @part
 class CreatePartitionsTopic:
     name: Topic = string()
-    # How many there shall be, not how many more.
+    # The new total, not the number of added partitions.
     count: int = int32()
-    # Null leaves the placing to the brokers.
+    # Null to let the brokers assign replicas.
     assignments: tuple[CreatePartitionsAssignment, ...] | None = array(
         CreatePartitionsAssignment, nullable_since=0
     )

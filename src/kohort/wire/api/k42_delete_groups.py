@@ -1,9 +1,9 @@
-"""DeleteGroups, API key 42: a tool removes groups and all they committed (KIP-229).
+"""DeleteGroups, API key 42: deletes groups with their committed offsets (KIP-229).
 
-A group that still has members is NON_EMPTY_GROUP and stays.
+A group with members is not deleted; the error is NON_EMPTY_GROUP.
 
 Version notes:
- 1  the broker answers first and throttles afterwards (KIP-219)
+ 1  the broker responds before it throttles (KIP-219)
  2  flexible (KIP-482)
 """
 

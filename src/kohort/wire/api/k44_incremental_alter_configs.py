@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs, API key 44: a tool changes some settings and leaves the rest (KIP-339).
+"""IncrementalAlterConfigs, API key 44: changes single settings (KIP-339).
 
 Version notes:
  1  flexible (KIP-482)
@@ -11,7 +11,7 @@ from kohort.wire.schema import array, boolean, int8, int16, int32, message, part
 @part
 class AlterableConfig:
     name: str = string()
-    # 0 sets, 1 deletes, 2 and 3 add to a list and take from it.
+    # 0 sets, 1 deletes, 2 appends to a list, 3 removes from a list.
     config_operation: int = int8()
     value: str | None = string(nullable_since=0)
 

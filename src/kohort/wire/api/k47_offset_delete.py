@@ -1,6 +1,6 @@
-"""OffsetDelete, API key 47: a tool makes a group forget what it committed for a topic (KIP-496).
+"""OffsetDelete, API key 47: deletes committed offsets of a group (KIP-496).
 
-Topics that a member of the group still subscribes to are GROUP_SUBSCRIBED_TO_TOPIC and stay.
+Offsets of topics with a subscribed member are kept; the error is GROUP_SUBSCRIBED_TO_TOPIC.
 
 Version notes:
  0  the only version so far; it never became flexible
@@ -41,7 +41,7 @@ class OffsetDeleteResponseTopic:
 
 @message(api_key=47, versions=(0, 0))
 class OffsetDeleteResponse:
-    # Unlike elsewhere, the error comes before the throttle time.
+    # Unlike in other APIs, the error comes before the throttle time.
     error_code: int = int16()
     throttle_time_ms: Millis = int32(ignorable=True)
     topics: tuple[OffsetDeleteResponseTopic, ...] = array(OffsetDeleteResponseTopic)

@@ -1,9 +1,9 @@
-"""DescribeCluster, API key 60: the brokers of a cluster and nothing of its topics (KIP-700).
+"""DescribeCluster, API key 60: the brokers of a cluster, without its topics (KIP-700).
 
 Version notes:
  0  flexible from the start (KIP-482)
- 1  controllers may be asked for instead of brokers (KIP-919)
- 2  brokers that are fenced, where asked for (KIP-1073)
+ 1  controllers instead of brokers, if requested (KIP-919)
+ 2  fenced brokers, if requested (KIP-1073)
 """
 
 from kohort.types import BrokerId, Millis
@@ -34,8 +34,8 @@ class DescribeClusterResponse:
     error_message: str | None = string(nullable_since=0, default=None)
     endpoint_type: int = int8(since=1, default=1)
     cluster_id: str = string()
-    # From a broker of Kafka 4 it is some broker that lives: controllers are not for clients.
+    # A Kafka 4 broker returns a random live broker, because clients cannot reach controllers.
     controller_id: BrokerId = int32(default=-1)
     brokers: tuple[DescribeClusterBroker, ...] = array(DescribeClusterBroker)
-    # The smallest int32 says that they were not asked for.
+    # The minimum int32 if not requested.
     cluster_authorized_operations: int = int32(default=-2147483648)

@@ -1,10 +1,10 @@
-"""ConsumerGroupHeartbeat, API key 68: join, stay, be assigned and leave, all in one (KIP-848).
+"""ConsumerGroupHeartbeat, API key 68: join, heartbeat, assignment and leave (KIP-848).
 
-It is all the newer protocol needs to keep a group; both sides leave out what has not changed.
+It is the only API of the newer group protocol. Both sides omit fields that have not changed.
 
 Version notes:
  0  flexible from the start (KIP-482)
- 1  a regular expression to subscribe by; the member makes its own id (KIP-1082)
+ 1  subscription by regular expression; the member generates its own id (KIP-1082)
 """
 
 from kohort.types import GroupId, InstanceId, MemberId, Millis, Partition, Topic, Uuid
@@ -21,9 +21,9 @@ class TopicPartitions:
 class ConsumerGroupHeartbeatRequest:
     group_id: GroupId = string()
     member_id: MemberId = string()
-    # 0 joins, -1 leaves, -2 is a static member that leaves and means to come back.
+    # 0 joins, -1 leaves, -2 is a static member that leaves and will return.
     member_epoch: int = int32()
-    # Null, or -1, from here on: not given, or as in the last heartbeat.
+    # From here on, null or -1 means: not set, or unchanged since the last heartbeat.
     instance_id: InstanceId | None = string(nullable_since=0, default=None)
     rack_id: str | None = string(nullable_since=0, default=None)
     rebalance_timeout_ms: Millis = int32(default=-1)
@@ -50,5 +50,5 @@ class ConsumerGroupHeartbeatResponse:
     member_id: MemberId | None = string(nullable_since=0, default=None)
     member_epoch: int = int32()
     heartbeat_interval_ms: Millis = int32()
-    # Null: as before. An empty one takes everything away.
+    # Null if unchanged. An empty assignment revokes all partitions.
     assignment: Assignment | None = struct(Assignment, nullable_since=0, default=None)

@@ -1,10 +1,10 @@
 """ConsumerGroupDescribe, API key 69: epochs, members and assignments of KIP-848 groups, for tools.
 
-It is to them what DescribeGroups is to classic groups.
+It corresponds to DescribeGroups for classic groups.
 
 Version notes:
  0  flexible from the start (KIP-482)
- 1  whether a member speaks the classic protocol or the newer one (KIP-1099)
+ 1  whether a member uses the classic or the consumer protocol (KIP-1099)
 """
 
 from kohort.types import GroupId, InstanceId, MemberId, Millis, Partition, Topic, Uuid
@@ -52,7 +52,7 @@ class Member:
     subscribed_topic_regex: str | None = string(nullable_since=0, default=None)
     assignment: Assignment = struct(Assignment)
     target_assignment: Assignment = struct(Assignment)
-    # -1 not known, 0 classic, 1 consumer.
+    # -1 unknown, 0 classic, 1 consumer.
     member_type: int = int8(since=1, default=-1, ignorable=True)
 
 
@@ -66,7 +66,7 @@ class DescribedGroup:
     assignment_epoch: int = int32()
     assignor_name: str = string()
     members: tuple[Member, ...] = array(Member)
-    # The smallest int32 says that they were not asked for.
+    # The minimum int32 if not requested.
     authorized_operations: int = int32(default=-2147483648)
 
 

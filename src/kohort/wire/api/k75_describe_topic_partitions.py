@@ -1,6 +1,6 @@
-"""DescribeTopicPartitions, API key 75: partitions by the page, with who may lead them (KIP-966).
+"""DescribeTopicPartitions, API key 75: partitions in pages, with eligible leaders (KIP-966).
 
-Metadata tells much the same at once; this one is for topics too large for that.
+Metadata returns nearly the same in one response; this API is for large topics.
 
 Version notes:
  0  the only version so far; flexible from the start (KIP-482)
@@ -25,7 +25,7 @@ class Cursor:
 class DescribeTopicPartitionsRequest:
     topics: tuple[TopicRequest, ...] = array(TopicRequest)
     response_partition_limit: int = int32(default=2000)
-    # Null begins at the beginning; then the last response's next_cursor.
+    # Null for the first page, then next_cursor of the last response.
     cursor: Cursor | None = struct(Cursor, nullable_since=0, default=None)
 
 
@@ -53,7 +53,7 @@ class DescribeTopicPartitionsResponseTopic:
     partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = array(
         DescribeTopicPartitionsResponsePartition
     )
-    # The smallest int32 says that they were not asked for.
+    # The minimum int32 if not requested.
     topic_authorized_operations: int = int32(default=-2147483648)
 
 

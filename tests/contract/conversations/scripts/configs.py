@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: described and changed. Only some of them are looked at."""
+"""DescribeConfigs and IncrementalAlterConfigs, for some settings of topics and brokers."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,15 +15,15 @@ from kohort.wire.api.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.contract.conversations.conversation import conversation
-from tests.contract.conversations.records import made
-from tests.contract.conversations.talking import DEADLINE_S, Talk, narrowed
-from tests.waiting import wait_until
+from tests.contract.conversations.records import create_topic
+from tests.contract.conversations.session import DEADLINE_S, Session, narrowed
+from tests.wait import wait_until
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-FIXED = "only topics can be changed; this node's settings are those it was started with"
+FIXED = "broker settings are fixed at start; only topics can be changed"
 
 TOPIC_SETTINGS = (
     "cleanup.policy",
@@ -70,16 +70,16 @@ BROKER_SETTINGS = (
 )
 
 
-def describing(
-    name: str, keys: tuple[str, ...] | None, kind: int = TOPIC, **words: Any
+def describe_request(
+    name: str, keys: tuple[str, ...] | None, kind: int = TOPIC, **fields: Any
 ) -> DescribeConfigsRequest:
     asked = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-    return DescribeConfigsRequest(resources=(asked,), **words)
+    return DescribeConfigsRequest(resources=(asked,), **fields)
 
 
-def altering(name: str, *configs: tuple[str, int, str | None], **words: Any) -> Any:
-    kind: int = words.pop("kind", TOPIC)
-    told = AlterConfigsResource(
+def alter_request(name: str, *configs: tuple[str, int, str | None], **fields: Any) -> Any:
+    kind: int = fields.pop("kind", TOPIC)
+    resource = AlterConfigsResource(
         resource_type=kind,
         resource_name=name,
         configs=tuple(
@@ -87,207 +87,211 @@ def altering(name: str, *configs: tuple[str, int, str | None], **words: Any) -> 
             for setting, operation, text in configs
         ),
     )
-    return IncrementalAlterConfigsRequest(resources=(told,), **words)
+    return IncrementalAlterConfigsRequest(resources=(resource,), **fields)
 
 
 # Describing
 
 
 @conversation(vary=DescribeConfigsRequest)
-def the_settings_of_a_topic_are_told(talk: Talk) -> None:
-    t, _ = made(talk, cleanup_policy="compact", retention_ms="1000")
+def the_settings_of_a_topic_are_described(session: Session) -> None:
+    t, _ = create_topic(session, cleanup_policy="compact", retention_ms="1000")
 
-    talk.speaker("a").ask(describing(t, TOPIC_SETTINGS))
+    session.client("a").ask(describe_request(t, TOPIC_SETTINGS))
 
 
 @conversation(vary=DescribeConfigsRequest)
-def where_a_setting_comes_from_is_told_to_who_asks(talk: Talk) -> None:
-    t, _ = made(talk, cleanup_policy="compact", segment_ms="1000000")
+def synonyms_of_a_setting_are_returned_on_request(session: Session) -> None:
+    t, _ = create_topic(session, cleanup_policy="compact", segment_ms="1000000")
 
-    because = "Kafka has a setting of the broker behind most of those of a topic"
-    with talk.deviates(because, "answer.results.0.configs.*.synonyms*"):
-        talk.speaker("a").ask(describing(t, TOPIC_SETTINGS, include_synonyms=True))
+    because = "In Kafka most topic settings have a broker setting as their default"
+    with session.deviates(because, "answer.results.0.configs.*.synonyms*"):
+        session.client("a").ask(describe_request(t, TOPIC_SETTINGS, include_synonyms=True))
 
 
 @conversation(vary=DescribeConfigsRequest, since=3)
-def what_a_setting_means_is_told_to_who_asks(talk: Talk) -> None:
-    t, _ = made(talk)
+def documentation_of_a_setting_is_returned_on_request(session: Session) -> None:
+    t, _ = create_topic(session)
 
-    talk.speaker("a").ask(describing(t, ("retention.ms",), include_documentation=True))
-
-
-@conversation(vary=DescribeConfigsRequest)
-def settings_that_do_not_exist_are_not_told(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
-
-    a.ask(describing(t, ("no.such.setting", "retention.ms")))
-    a.ask(describing(t, ("no.such.setting",)))
+    session.client("a").ask(describe_request(t, ("retention.ms",), include_documentation=True))
 
 
 @conversation(vary=DescribeConfigsRequest)
-def all_settings_are_told_to_who_names_none(talk: Talk) -> None:
-    t, _ = made(talk)
+def unknown_settings_are_left_out(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
+
+    a.ask(describe_request(t, ("no.such.setting", "retention.ms")))
+    a.ask(describe_request(t, ("no.such.setting",)))
+
+
+@conversation(vary=DescribeConfigsRequest)
+def all_settings_are_described_if_none_is_named(session: Session) -> None:
+    t, _ = create_topic(session)
 
     def some(answer: DescribeConfigsResponse) -> DescribeConfigsResponse:
         return narrow(answer, TOPIC_SETTINGS)
 
-    a = talk.speaker("a")
-    a.ask(describing(t, None), through=some)
-    a.ask(describing(t, ()), through=some)
+    a = session.client("a")
+    a.ask(describe_request(t, None), transform=some)
+    a.ask(describe_request(t, ()), transform=some)
 
 
 @conversation(vary=DescribeConfigsRequest)
-def a_topic_that_does_not_exist_has_no_settings(talk: Talk) -> None:
-    a = talk.speaker("a")
+def a_topic_that_does_not_exist_has_no_settings(session: Session) -> None:
+    a = session.client("a")
 
-    a.ask(describing(talk.name("unknown"), None))
-    a.ask(describing(talk.name("un known"), None))
-    a.ask(describing("", None))
-
-
-@conversation(vary=DescribeConfigsRequest)
-def the_settings_of_a_broker_are_told(talk: Talk) -> None:
-    a = talk.speaker("a")
-
-    with talk.deviates(FIXED, "*.read_only"):
-        a.ask(describing("1", BROKER_SETTINGS, BROKER))
+    a.ask(describe_request(session.name("unknown"), None))
+    a.ask(describe_request(session.name("un known"), None))
+    a.ask(describe_request("", None))
 
 
 @conversation(vary=DescribeConfigsRequest)
-def where_a_setting_of_a_broker_comes_from_is_told_to_who_asks(talk: Talk) -> None:
+def the_settings_of_a_broker_are_described(session: Session) -> None:
+    a = session.client("a")
+
+    with session.deviates(FIXED, "*.read_only"):
+        a.ask(describe_request("1", BROKER_SETTINGS, BROKER))
+
+
+@conversation(vary=DescribeConfigsRequest)
+def synonyms_of_a_broker_setting_are_returned_on_request(session: Session) -> None:
     names = ("group.max.size", "num.partitions", "group.min.session.timeout.ms")
 
-    talk.speaker("a").ask(describing("1", names, BROKER, include_synonyms=True))
+    session.client("a").ask(describe_request("1", names, BROKER, include_synonyms=True))
 
 
 @conversation(vary=DescribeConfigsRequest)
-def only_this_broker_is_described(talk: Talk) -> None:
-    a = talk.speaker("a")
+def only_this_broker_is_described(session: Session) -> None:
+    a = session.client("a")
 
-    a.ask(describing("2", None, BROKER))
-    a.ask(describing("one", None, BROKER))
-    a.ask(describing("", ("num.partitions",), BROKER))
-
-
-@conversation(vary=DescribeConfigsRequest)
-def a_kind_that_does_not_exist_has_no_settings(talk: Talk) -> None:
-    a = talk.speaker("a")
-
-    a.ask(describing("x", None, 0))
-    a.ask(describing("x", None, 99))
+    a.ask(describe_request("2", None, BROKER))
+    a.ask(describe_request("one", None, BROKER))
+    a.ask(describe_request("", ("num.partitions",), BROKER))
 
 
 @conversation(vary=DescribeConfigsRequest)
-def only_topics_and_brokers_have_settings(talk: Talk) -> None:
-    a = talk.speaker("a")
+def an_unknown_resource_type_has_no_settings(session: Session) -> None:
+    a = session.client("a")
 
-    because = "groups, client metrics and loggers have no settings here"
-    for kind, name in ((GROUP, talk.group()), (LOGGER, "1"), (METRICS, "x")):
-        with talk.deviates(because, "answer.results.0*"):
-            a.ask(describing(name, ("none.of.them",), kind))
+    a.ask(describe_request("x", None, 0))
+    a.ask(describe_request("x", None, 99))
+
+
+@conversation(vary=DescribeConfigsRequest)
+def only_topics_and_brokers_have_settings(session: Session) -> None:
+    a = session.client("a")
+
+    because = "groups, client metrics and loggers have no settings"
+    for kind, name in ((GROUP, session.group()), (LOGGER, "1"), (METRICS, "x")):
+        with session.deviates(because, "answer.results.0*"):
+            a.ask(describe_request(name, ("none.of.them",), kind))
 
 
 # Changing
 
 
 @conversation(vary=IncrementalAlterConfigsRequest)
-def a_setting_is_set_and_deleted(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
+def a_setting_is_set_and_deleted(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(altering(t, ("retention.ms", SET, "5000"), ("segment.ms", SET, "6000")))
-    wait_for(talk, t, "retention.ms", "5000")
-    a.ask(describing(t, ("retention.ms", "segment.ms")))
-    a.ask(altering(t, ("retention.ms", DELETE, None)))
-    wait_for(talk, t, "retention.ms", "-1")
-    a.ask(describing(t, ("retention.ms", "segment.ms")))
-
-
-@conversation(vary=IncrementalAlterConfigsRequest)
-def a_list_grows_and_shrinks(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
-
-    a.ask(altering(t, ("cleanup.policy", APPEND, "compact")))
-    wait_for(talk, t, "cleanup.policy", "delete,compact")
-    a.ask(altering(t, ("cleanup.policy", SUBTRACT, "delete")))
-    wait_for(talk, t, "cleanup.policy", "compact")
-    a.ask(altering(t, ("cleanup.policy", APPEND, "compact")))
-    a.ask(altering(t, ("cleanup.policy", SUBTRACT, "delete")))
-    a.ask(altering(t, ("cleanup.policy", APPEND, "burn")))
-    a.ask(altering(t, ("retention.ms", APPEND, "5")))
-    a.ask(altering(t, ("retention.ms", SUBTRACT, "5")))
-    a.ask(describing(t, ("cleanup.policy", "retention.ms")))
+    a.ask(alter_request(t, ("retention.ms", SET, "5000"), ("segment.ms", SET, "6000")))
+    wait_for(session, t, "retention.ms", "5000")
+    a.ask(describe_request(t, ("retention.ms", "segment.ms")))
+    a.ask(alter_request(t, ("retention.ms", DELETE, None)))
+    wait_for(session, t, "retention.ms", "-1")
+    a.ask(describe_request(t, ("retention.ms", "segment.ms")))
 
 
 @conversation(vary=IncrementalAlterConfigsRequest)
-def a_change_may_only_be_tried(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
+def values_are_appended_to_and_subtracted_from_a_list(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(altering(t, ("retention.ms", SET, "5000"), validate_only=True))
-    a.ask(altering(t, ("retention.ms", SET, "soon"), validate_only=True))
-    a.ask(describing(t, ("retention.ms",)))
-
-
-@conversation(vary=IncrementalAlterConfigsRequest)
-def a_setting_must_exist_and_make_sense(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
-
-    a.ask(altering(t, ("no.such.setting", SET, "1")))
-    a.ask(altering(t, ("no.such.setting", DELETE, None)))
-    a.ask(altering(t, ("retention.ms", SET, "soon")))
-    a.ask(altering(t, ("retention.ms", SET, None)))
-    a.ask(altering(t, ("retention.ms", SET, "")))
-    with talk.deviates("over an operation that does not exist Kafka fails", "*.error_code"):
-        a.ask(altering(t, ("retention.ms", 9, "1")))
-    a.ask(altering(t, ("retention.ms", SET, "1"), ("retention.ms", SET, "2")))
-    a.ask(altering(t, ("retention.ms", SET, "1"), ("segment.ms", SET, "soon")))
-    a.ask(altering(t))
-    a.ask(describing(t, ("retention.ms", "segment.ms")))
+    a.ask(alter_request(t, ("cleanup.policy", APPEND, "compact")))
+    wait_for(session, t, "cleanup.policy", "delete,compact")
+    a.ask(alter_request(t, ("cleanup.policy", SUBTRACT, "delete")))
+    wait_for(session, t, "cleanup.policy", "compact")
+    a.ask(alter_request(t, ("cleanup.policy", APPEND, "compact")))
+    a.ask(alter_request(t, ("cleanup.policy", SUBTRACT, "delete")))
+    a.ask(alter_request(t, ("cleanup.policy", APPEND, "burn")))
+    a.ask(alter_request(t, ("retention.ms", APPEND, "5")))
+    a.ask(alter_request(t, ("retention.ms", SUBTRACT, "5")))
+    a.ask(describe_request(t, ("cleanup.policy", "retention.ms")))
 
 
 @conversation(vary=IncrementalAlterConfigsRequest)
-def what_does_not_exist_cannot_be_changed(talk: Talk) -> None:
-    a = talk.speaker("a")
+def a_change_can_be_validated_only(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(altering(talk.name("unknown"), ("retention.ms", SET, "1")))
-    a.ask(altering(talk.name("un known"), ("retention.ms", SET, "1")))
-    a.ask(altering("", ("retention.ms", SET, "1")))
-    a.ask(altering("x", ("retention.ms", SET, "1"), kind=99))
+    a.ask(alter_request(t, ("retention.ms", SET, "5000"), validate_only=True))
+    a.ask(alter_request(t, ("retention.ms", SET, "soon"), validate_only=True))
+    a.ask(describe_request(t, ("retention.ms",)))
+
+
+@conversation(vary=IncrementalAlterConfigsRequest)
+def unknown_settings_and_invalid_values_are_refused(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
+
+    a.ask(alter_request(t, ("no.such.setting", SET, "1")))
+    a.ask(alter_request(t, ("no.such.setting", DELETE, None)))
+    a.ask(alter_request(t, ("retention.ms", SET, "soon")))
+    a.ask(alter_request(t, ("retention.ms", SET, None)))
+    a.ask(alter_request(t, ("retention.ms", SET, "")))
+    with session.deviates(
+        "Kafka returns UNKNOWN_SERVER_ERROR for an unknown operation", "*.error_code"
+    ):
+        a.ask(alter_request(t, ("retention.ms", 9, "1")))
+    a.ask(alter_request(t, ("retention.ms", SET, "1"), ("retention.ms", SET, "2")))
+    a.ask(alter_request(t, ("retention.ms", SET, "1"), ("segment.ms", SET, "soon")))
+    a.ask(alter_request(t))
+    a.ask(describe_request(t, ("retention.ms", "segment.ms")))
+
+
+@conversation(vary=IncrementalAlterConfigsRequest)
+def unknown_resources_cannot_be_altered(session: Session) -> None:
+    a = session.client("a")
+
+    a.ask(alter_request(session.name("unknown"), ("retention.ms", SET, "1")))
+    a.ask(alter_request(session.name("un known"), ("retention.ms", SET, "1")))
+    a.ask(alter_request("", ("retention.ms", SET, "1")))
+    a.ask(alter_request("x", ("retention.ms", SET, "1"), kind=99))
     a.ask(IncrementalAlterConfigsRequest())
 
 
 @conversation(vary=IncrementalAlterConfigsRequest)
-def a_topic_that_is_named_twice_is_not_changed(talk: Talk) -> None:
-    t, _ = made(talk)
-    twice = altering(t, ("retention.ms", SET, "1")).resources * 2
-    a = talk.speaker("a")
+def a_topic_that_is_named_twice_is_not_changed(session: Session) -> None:
+    t, _ = create_topic(session)
+    twice = alter_request(t, ("retention.ms", SET, "1")).resources * 2
+    a = session.client("a")
 
     a.ask(IncrementalAlterConfigsRequest(resources=twice))
-    a.ask(describing(t, ("retention.ms",)))
+    a.ask(describe_request(t, ("retention.ms",)))
 
 
 @conversation(vary=IncrementalAlterConfigsRequest)
-def a_broker_keeps_what_it_was_started_with(talk: Talk) -> None:
-    a = talk.speaker("a")
+def broker_settings_cannot_be_altered(session: Session) -> None:
+    a = session.client("a")
 
-    a.ask(altering("1", ("node.id", SET, "2"), kind=BROKER))
-    a.ask(altering("2", ("num.io.threads", SET, "2"), kind=BROKER))
-    a.ask(altering("one", ("num.io.threads", SET, "2"), kind=BROKER))
-    with talk.deviates(FIXED, "answer*"):
+    a.ask(alter_request("1", ("node.id", SET, "2"), kind=BROKER))
+    a.ask(alter_request("2", ("num.io.threads", SET, "2"), kind=BROKER))
+    a.ask(alter_request("one", ("num.io.threads", SET, "2"), kind=BROKER))
+    with session.deviates(FIXED, "answer*"):
         a.ask(
-            altering("1", ("log.cleaner.backoff.ms", SET, "100"), kind=BROKER, validate_only=True)
+            alter_request(
+                "1", ("log.cleaner.backoff.ms", SET, "100"), kind=BROKER, validate_only=True
+            )
         )
 
 
-def wait_for(talk: Talk, t: Topic, name: str, text: str) -> None:
-    """Until a change has arrived: that it will is answered before."""
+def wait_for(session: Session, t: Topic, name: str, text: str) -> None:
+    """Wait until a change is visible: Kafka responds before that."""
 
     def has_arrived() -> bool:
-        (result,) = talk.peek(describing(t, (name,))).results
+        (result,) = session.query(describe_request(t, (name,))).results
         return bool(result.configs[0].value == text)
 
     wait_until(has_arrived, DEADLINE_S, f"{name} to be {text}")

@@ -1,4 +1,4 @@
-"""Log directories: where partitions lie, and how large they are."""
+"""DescribeLogDirs: log directories and the sizes of partitions."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from kohort.wire.api.k35_describe_log_dirs import (
     DescribeLogDirsResponse,
 )
 from tests.contract.conversations.conversation import conversation
-from tests.contract.conversations.records import batch, filled, made
-from tests.contract.conversations.talking import Talk, narrowed
+from tests.contract.conversations.records import batch, create_filled_topic, create_topic
+from tests.contract.conversations.session import Session, narrowed
 
-VOLUME = "the size of the volume is not told"
+VOLUME = "the size of the volume is not returned"
 
 
-def describing(*topics: tuple[Topic, tuple[int, ...]]) -> DescribeLogDirsRequest:
+def describe_request(*topics: tuple[Topic, tuple[int, ...]]) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(
         topics=tuple(
             DescribableLogDirTopic(topic=name, partitions=tuple(map(Partition, partitions)))
@@ -24,49 +24,49 @@ def describing(*topics: tuple[Topic, tuple[int, ...]]) -> DescribeLogDirsRequest
     )
 
 
-def ask(talk: Talk, request: DescribeLogDirsRequest, **words: Any) -> None:
-    speaker = talk.speaker("a")
-    if talk.version_of(DescribeLogDirsRequest) < 4:
-        speaker.ask(request, **words)
+def ask(session: Session, request: DescribeLogDirsRequest, **fields: Any) -> None:
+    client = session.client("a")
+    if session.version_of(DescribeLogDirsRequest) < 4:
+        client.ask(request, **fields)
         return
-    with talk.deviates(VOLUME, "*.total_bytes", "*.usable_bytes"):
-        speaker.ask(request, **words)
+    with session.deviates(VOLUME, "*.total_bytes", "*.usable_bytes"):
+        client.ask(request, **fields)
 
 
 @conversation(vary=DescribeLogDirsRequest)
-def a_partition_is_as_large_as_its_batches(talk: Talk) -> None:
-    t, _ = filled(talk, batch("x"), batch("y" * 100))
+def the_size_of_a_partition_is_the_size_of_its_batches(session: Session) -> None:
+    t, _ = create_filled_topic(session, batch("x"), batch("y" * 100))
 
-    ask(talk, describing((t, (0,))))
-
-
-@conversation(vary=DescribeLogDirsRequest)
-def only_what_is_asked_for_is_told(talk: Talk) -> None:
-    t, _ = made(talk, partitions=3)
-
-    ask(talk, describing((t, (2, 0))))
+    ask(session, describe_request((t, (0,))))
 
 
 @conversation(vary=DescribeLogDirsRequest)
-def what_does_not_exist_is_left_out(talk: Talk) -> None:
-    t, _ = made(talk)
+def only_requested_partitions_are_described(session: Session) -> None:
+    t, _ = create_topic(session, partitions=3)
 
-    ask(talk, describing((t, (0, 9)), (Topic(talk.name("unknown")), (0,))))
-
-
-@conversation(vary=DescribeLogDirsRequest)
-def nothing_may_be_asked_for(talk: Talk) -> None:
-    ask(talk, describing())
+    ask(session, describe_request((t, (2, 0))))
 
 
 @conversation(vary=DescribeLogDirsRequest)
-def everything_is_told_to_who_asks_for_everything(talk: Talk) -> None:
-    filled(talk, batch("x"))
-    mark = talk.name("")
+def unknown_partitions_are_left_out(session: Session) -> None:
+    t, _ = create_topic(session)
+
+    ask(session, describe_request((t, (0, 9)), (Topic(session.name("unknown")), (0,))))
+
+
+@conversation(vary=DescribeLogDirsRequest)
+def an_empty_request_is_allowed(session: Session) -> None:
+    ask(session, describe_request())
+
+
+@conversation(vary=DescribeLogDirsRequest)
+def all_partitions_are_described_on_request(session: Session) -> None:
+    create_filled_topic(session, batch("x"))
+    mark = session.name("")
 
     def ours(answer: DescribeLogDirsResponse) -> DescribeLogDirsResponse:
         (directory,) = answer.results
         topics = tuple(each for each in directory.topics if each.name.endswith(mark))
         return narrowed(answer, results=(narrowed(directory, topics=topics),))
 
-    ask(talk, DescribeLogDirsRequest(topics=None), through=ours)
+    ask(session, DescribeLogDirsRequest(topics=None), transform=ours)

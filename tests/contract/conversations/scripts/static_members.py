@@ -1,4 +1,4 @@
-"""Static members: those who come back under the same instance, and what becomes of their old id."""
+"""Static members (KIP-345): restarts with the same instance id, and fencing of the old one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from kohort.wire.api.k11_join_group import JoinGroupRequest
 from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
 from tests.contract.conversations.conversation import conversation
 from tests.contract.conversations.members import (
-    NOBODY,
+    UNKNOWN_MEMBER,
     Member,
     assemble,
     gather,
@@ -17,21 +17,21 @@ from tests.contract.conversations.members import (
     rejoin,
     subscription,
 )
-from tests.contract.conversations.talking import DEADLINE_S, Talk
-from tests.waiting import wait_until
+from tests.contract.conversations.session import DEADLINE_S, Session
+from tests.wait import wait_until
 
 
-def again(talk: Talk, member: Member, name: str, **words: Any) -> Member:
-    """The same instance, started anew: it knows its name, but not its id."""
-    return Member(talk, name, instance=str(member.instance), **words)
+def again(session: Session, member: Member, name: str, **fields: Any) -> Member:
+    """The same instance after a restart, without a member id."""
+    return Member(session, name, instance=str(member.instance), **fields)
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_leader_that_comes_back_to_a_stable_group_changes_nothing(talk: Talk) -> None:
-    a, b = Member(talk, "a", instance="i"), Member(talk, "b")
+def a_static_leader_that_rejoins_a_stable_group_causes_no_rebalance(session: Session) -> None:
+    a, b = Member(session, "a", instance="i"), Member(session, "b")
     gather([a, b])
 
-    new = again(talk, a, "a")
+    new = again(session, a, "a")
     new.join()
     new.sync()
     b.beat()
@@ -39,11 +39,11 @@ def a_leader_that_comes_back_to_a_stable_group_changes_nothing(talk: Talk) -> No
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_follower_that_comes_back_to_a_stable_group_changes_nothing(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_static_follower_that_rejoins_a_stable_group_causes_no_rebalance(session: Session) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     gather([a, b])
 
-    new = again(talk, b, "b")
+    new = again(session, b, "b")
     new.join()
     new.sync()
     a.beat()
@@ -51,12 +51,12 @@ def a_follower_that_comes_back_to_a_stable_group_changes_nothing(talk: Talk) -> 
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def the_old_id_of_a_member_that_came_back_is_fenced_everywhere(talk: Talk) -> None:
-    t = talk.topic()
-    topic_id = talk.find_topic_id(t)
-    a = Member(talk, "a", instance="i")
+def the_old_member_id_of_a_restarted_static_member_is_fenced(session: Session) -> None:
+    t = session.topic()
+    topic_id = session.find_topic_id(t)
+    a = Member(session, "a", instance="i")
     gather([a])
-    again(talk, a, "a").join()
+    again(session, a, "a").join()
 
     a.beat()
     a.sync()
@@ -70,8 +70,8 @@ def the_old_id_of_a_member_that_came_back_is_fenced_everywhere(talk: Talk) -> No
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_known_static_member_that_joins_again_is_like_any_other(talk: Talk) -> None:
-    a, b = Member(talk, "a", instance="i"), Member(talk, "b", instance="j")
+def a_static_member_that_rejoins_with_its_member_id_is_an_ordinary_rejoin(session: Session) -> None:
+    a, b = Member(session, "a", instance="i"), Member(session, "b", instance="j")
     gather([a, b])
 
     b.join()
@@ -79,36 +79,38 @@ def a_known_static_member_that_joins_again_is_like_any_other(talk: Talk) -> None
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def an_instance_with_an_id_that_is_not_its_own_is_fenced(talk: Talk) -> None:
-    a, b = Member(talk, "a", instance="i"), Member(talk, "b", instance="j")
+def an_instance_id_with_another_member_id_is_fenced(session: Session) -> None:
+    a, b = Member(session, "a", instance="i"), Member(session, "b", instance="j")
     gather([a, b])
 
     b.ask_join(group_instance_id="i")
-    b.ask_join(member_id=NOBODY)
+    b.ask_join(member_id=UNKNOWN_MEMBER)
     b.ask_join(group_instance_id="unheard of")
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_changed_subscription_of_one_who_comes_back_waits_for_the_next_rebalance(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_changed_subscription_of_a_restarted_static_member_waits_for_the_next_rebalance(
+    session: Session,
+) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     gather([a, b])
 
-    changed = protocols(range=subscription(note="changed"))
-    again(talk, b, "b", protocols=changed).join()
+    with_header = protocols(range=subscription(note="changed"))
+    again(session, b, "b", protocols=with_header).join()
     a.beat()
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def one_who_comes_back_with_other_protocols_may_start_a_rebalance(talk: Talk) -> None:
+def a_restarted_static_member_with_other_protocols_can_start_a_rebalance(session: Session) -> None:
     both = protocols(range=subscription(), sticky=subscription())
     other = protocols(sticky=subscription(), range=subscription())
-    a, b = Member(talk, "a", protocols=both), Member(talk, "b", instance="i", protocols=both)
-    c = Member(talk, "c", protocols=other)
+    a, b = Member(session, "a", protocols=both), Member(session, "b", instance="i", protocols=both)
+    c = Member(session, "c", protocols=other)
     gather([a, b, c])
 
-    new = again(talk, b, "b", protocols=other)
+    new = again(session, b, "b", protocols=other)
     new.send_join()
-    talk.wait_for_group(a.group, state="PreparingRebalance")
+    session.wait_for_group(a.group, state="PreparingRebalance")
     c.send_join()
     a.join()
     new.hear_join()
@@ -116,34 +118,36 @@ def one_who_comes_back_with_other_protocols_may_start_a_rebalance(talk: Talk) ->
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def one_who_comes_back_with_a_protocol_nobody_else_has_is_refused(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_restarted_static_member_with_an_inconsistent_protocol_is_refused(session: Session) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     gather([a, b])
 
-    again(talk, b, "b", protocols=protocols(sticky=subscription())).ask_join()
+    again(session, b, "b", protocols=protocols(sticky=subscription())).ask_join()
     b.beat()
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def one_who_comes_back_before_the_assignment_starts_it_over(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_static_member_restarted_before_the_assignment_restarts_the_rebalance(
+    session: Session,
+) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     assemble([a, b])
 
-    new = again(talk, b, "b")
+    new = again(session, b, "b")
     new.send_join()
-    talk.wait_for_group(a.group, state="PreparingRebalance")
+    session.wait_for_group(a.group, state="PreparingRebalance")
     a.join()
     new.hear_join()
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_join_that_waits_is_fenced_by_its_instance_coming_back(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_waiting_join_is_fenced_when_its_instance_restarts(session: Session) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     gather([a])
     b.send_join()
-    talk.wait_for_group(a.group, state="PreparingRebalance", members=2)
+    session.wait_for_group(a.group, state="PreparingRebalance", members=2)
 
-    new = again(talk, b, "b")
+    new = again(session, b, "b")
     new.send_join()
     b.hear_join()
     rejoin(a, [])
@@ -151,23 +155,23 @@ def a_join_that_waits_is_fenced_by_its_instance_coming_back(talk: Talk) -> None:
 
 
 @conversation(vary=JoinGroupRequest, since=5)
-def a_sync_that_waits_is_fenced_by_its_instance_coming_back(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i")
+def a_waiting_sync_is_fenced_when_its_instance_restarts(session: Session) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i")
     assemble([a, b])
     b.send_sync()
-    talk.wait_for_group(a.group, state="CompletingRebalance")
+    session.wait_for_group(a.group, state="CompletingRebalance")
 
-    new = again(talk, b, "b")
+    new = again(session, b, "b")
     new.send_join()
-    b.hear()
+    b.receive()
     a.join()
     new.hear_join()
 
 
 @conversation()
-def a_static_member_that_is_late_for_a_rebalance_stays(talk: Talk) -> None:
+def a_static_member_that_misses_a_rebalance_is_kept(session: Session) -> None:
     short: dict[str, Any] = {"rebalance_timeout_ms": Millis(800)}
-    a, b = Member(talk, "a", **short), Member(talk, "b", instance="i", **short)
+    a, b = Member(session, "a", **short), Member(session, "b", instance="i", **short)
     gather([a, b])
 
     a.join()
@@ -176,63 +180,65 @@ def a_static_member_that_is_late_for_a_rebalance_stays(talk: Talk) -> None:
 
 
 @conversation()
-def a_static_member_that_is_silent_for_its_session_is_removed(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", instance="i", session_timeout_ms=Millis(600))
+def a_static_member_is_removed_after_its_session_timeout(session: Session) -> None:
+    a, b = Member(session, "a"), Member(session, "b", instance="i", session_timeout_ms=Millis(600))
     gather([a, b])
 
-    talk.wait_for_group(a.group, state="PreparingRebalance", members=1)
+    session.wait_for_group(a.group, state="PreparingRebalance", members=1)
     b.beat()
     b.ask_join()
 
 
 @conversation()
-def one_who_comes_back_has_a_session_of_its_own(talk: Talk) -> None:
-    a = Member(talk, "a", instance="i", session_timeout_ms=Millis(600))
+def a_restarted_static_member_uses_its_own_session_timeout(session: Session) -> None:
+    a = Member(session, "a", instance="i", session_timeout_ms=Millis(600))
     gather([a])
-    new = again(talk, a, "a", session_timeout_ms=Millis(60_000))
+    new = again(session, a, "a", session_timeout_ms=Millis(60_000))
     new.join()
 
-    wait_until(start_clock(talk), DEADLINE_S, "time to pass")
-    with talk.deviates("Kafka measures the new self's first session", "answer.error_code"):
+    wait_until(start_clock(session), DEADLINE_S, "time to pass")
+    with session.deviates(
+        "Kafka uses the old member's timeout for the first session", "answer.error_code"
+    ):
         new.beat()
 
 
 @conversation()
-def one_who_comes_back_may_sync_for_its_old_self(talk: Talk) -> None:
+def a_restarted_static_member_can_sync_in_the_current_generation(session: Session) -> None:
     short: dict[str, Any] = {"rebalance_timeout_ms": Millis(600)}
-    a, b = Member(talk, "a", **short), Member(talk, "b", instance="i", **short)
+    a, b = Member(session, "a", **short), Member(session, "b", instance="i", **short)
     assemble([a, b])
     a.sync({a.member_id: b"one", b.member_id: b"two"})
-    new = again(talk, b, "b", **short)
+    new = again(session, b, "b", **short)
     new.join()
     new.sync()
 
-    is_over = start_clock(talk)
-    with talk.deviates("Kafka goes on waiting for a sync under the old id", "answer.error_code"):
-        a.speaker.ask_until(a.beating(), lambda answer: answer.error_code or is_over())
+    is_over = start_clock(session)
+    with session.deviates("Kafka goes on waiting for a sync under the old id", "answer.error_code"):
+        a.client.ask_until(a.beating(), lambda answer: answer.error_code or is_over())
 
 
-def start_clock(talk: Talk) -> Callable[[], bool]:
-    """Tells whether a session of more than a second that began here, elsewhere, is over."""
-    clock = Member(talk, "clock", group=talk.group("clock"), session_timeout_ms=Millis(1200))
+def start_clock(session: Session) -> Callable[[], bool]:
+    """Returns a function that tells whether a session of more than one second is over."""
+    clock = Member(session, "clock", group=session.group("clock"), session_timeout_ms=Millis(1200))
     gather([clock])
-    question = DescribeGroupsRequest(groups=(clock.group,))
-    return lambda: bool(talk.peek(question).groups[0].group_state == "Empty")
+    request = DescribeGroupsRequest(groups=(clock.group,))
+    return lambda: bool(session.query(request).groups[0].group_state == "Empty")
 
 
 @conversation()
-def a_static_member_may_take_an_id_that_was_promised(talk: Talk) -> None:
-    a = Member(talk, "a")
+def a_static_member_can_use_a_pending_member_id(session: Session) -> None:
+    a = Member(session, "a")
     a.ask_join()
 
     a.instance = None
-    with talk.deviates("ids are only issued to dynamic members", "answer*"):
+    with session.deviates("ids are only issued to dynamic members", "answer*"):
         a.ask_join(group_instance_id="i")
 
 
 @conversation()
-def an_instance_without_a_name_is_an_instance(talk: Talk) -> None:
-    a = Member(talk, "a", instance="")
+def an_empty_instance_id_is_an_instance_id(session: Session) -> None:
+    a = Member(session, "a", instance="")
 
     a.ask_join()
     a.beat()

@@ -1,4 +1,4 @@
-"""Topics: made, grown and deleted, and every reason not to."""
+"""CreateTopics, CreatePartitions and DeleteTopics."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,21 +19,21 @@ from kohort.wire.api.k37_create_partitions import (
     CreatePartitionsTopic,
 )
 from tests.contract.conversations.conversation import conversation
-from tests.contract.conversations.records import made
-from tests.contract.conversations.talking import Speaker, Talk, narrowed
+from tests.contract.conversations.records import create_topic
+from tests.contract.conversations.session import Client, Session, narrowed
 
 NOT_A_TOPIC = Uuid(b"not any topic id")
 OFFSETS = Topic("__consumer_offsets")
 
 _TOLD = ("cleanup.policy", "retention.ms", "max.message.bytes", "segment.bytes")
-"""Settings of which the answer is looked at; brokers of other versions have others."""
+"""The settings that are compared; brokers of other versions have others."""
 
 
-def topic(name: str, partitions: int = 1, replication: int = 1, **words: Any) -> CreatableTopic:
+def topic(name: str, partitions: int = 1, replication: int = 1, **fields: Any) -> CreatableTopic:
     made_ = CreatableTopic(
         name=Topic(name), num_partitions=partitions, replication_factor=replication
     )
-    return replace(made_, **words)
+    return replace(made_, **fields)
 
 
 def config(**settings: str | None) -> tuple[CreatableTopicConfig, ...]:
@@ -51,117 +51,119 @@ def some_settings(answer: CreateTopicsResponse) -> CreateTopicsResponse:
     return narrowed(answer, topics=topics)
 
 
-def create(speaker: Speaker, *topics: CreatableTopic, **words: Any) -> None:
-    request = CreateTopicsRequest(topics=topics, timeout_ms=Millis(10_000), **words)
-    speaker.ask(request, through=some_settings)
+def create(client: Client, *topics: CreatableTopic, **fields: Any) -> None:
+    request = CreateTopicsRequest(topics=topics, timeout_ms=Millis(10_000), **fields)
+    client.ask(request, transform=some_settings)
 
 
 # Making
 
 
 @conversation(vary=CreateTopicsRequest)
-def a_topic_is_made_with_its_settings(talk: Talk) -> None:
-    a = talk.speaker("a")
+def a_topic_is_created_with_its_settings(session: Session) -> None:
+    a = session.client("a")
 
-    create(a, topic(talk.name("t"), 2, configs=config(cleanup_policy="compact")))
-    create(a, topic(talk.name("t")))
-
-
-@conversation(vary=CreateTopicsRequest)
-def a_topic_may_only_be_tried(talk: Talk) -> None:
-    a = talk.speaker("a")
-
-    create(a, topic(talk.name("t"), 2), validate_only=True)
-    create(a, topic(talk.name("t"), 2), validate_only=True)
-    create(a, topic(talk.name("un known")), validate_only=True)
+    create(a, topic(session.name("t"), 2, configs=config(cleanup_policy="compact")))
+    create(a, topic(session.name("t")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def topics_are_made_each_for_itself(talk: Talk) -> None:
-    create(talk.speaker("a"), topic(talk.name("t")), topic(talk.name("un known")))
+def a_topic_creation_can_be_validated_only(session: Session) -> None:
+    a = session.client("a")
+
+    create(a, topic(session.name("t"), 2), validate_only=True)
+    create(a, topic(session.name("t"), 2), validate_only=True)
+    create(a, topic(session.name("un known")), validate_only=True)
 
 
 @conversation(vary=CreateTopicsRequest)
-def a_topic_that_is_named_twice_is_not_made(talk: Talk) -> None:
-    a = talk.speaker("a")
-
-    create(a, topic(talk.name("t")), topic(talk.name("t"), 2), topic(talk.name("u")))
+def each_topic_has_its_own_error_code(session: Session) -> None:
+    create(session.client("a"), topic(session.name("t")), topic(session.name("un known")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def nothing_may_be_made(talk: Talk) -> None:
-    create(talk.speaker("a"))
+def a_topic_that_is_named_twice_is_not_created(session: Session) -> None:
+    a = session.client("a")
+
+    create(a, topic(session.name("t")), topic(session.name("t"), 2), topic(session.name("u")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def a_name_must_be_possible(talk: Talk) -> None:
-    a = talk.speaker("a")
+def an_empty_create_is_allowed(session: Session) -> None:
+    create(session.client("a"))
+
+
+@conversation(vary=CreateTopicsRequest)
+def invalid_topic_names_are_refused(session: Session) -> None:
+    a = session.client("a")
 
     create(a, topic(""))
     create(a, topic("."))
     create(a, topic(".."))
     create(a, topic("x" * 250))
-    create(a, topic(talk.name("\u00e9")))
-    create(a, topic(talk.name("a/b")))
+    create(a, topic(session.name("\u00e9")))
+    create(a, topic(session.name("a/b")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def names_that_differ_in_dots_and_dashes_collide(talk: Talk) -> None:
-    a = talk.speaker("a")
-    create(a, topic(talk.name("a.b")))
+def names_that_differ_in_dots_and_dashes_collide(session: Session) -> None:
+    a = session.client("a")
+    create(a, topic(session.name("a.b")))
 
-    create(a, topic(talk.name("a_b")))
-    with talk.deviates("Kafka overlooks it where both are made in one request", "answer.topics.1*"):
-        create(a, topic(talk.name("c.d")), topic(talk.name("c_d")))
-
-
-@conversation(vary=CreateTopicsRequest)
-def there_must_be_partitions(talk: Talk) -> None:
-    a = talk.speaker("a")
-
-    create(a, topic(talk.name("t"), 0))
-    create(a, topic(talk.name("t"), -2))
-    create(a, topic(talk.name("t"), 10_001))
+    create(a, topic(session.name("a_b")))
+    with session.deviates(
+        "Kafka misses the collision if one request creates both topics", "answer.topics.1*"
+    ):
+        create(a, topic(session.name("c.d")), topic(session.name("c_d")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def there_are_as_many_copies_as_brokers(talk: Talk) -> None:
-    a = talk.speaker("a")
+def the_number_of_partitions_must_be_positive(session: Session) -> None:
+    a = session.client("a")
 
-    create(a, topic(talk.name("t"), 1, 0))
-    create(a, topic(talk.name("t"), 1, -2))
-    create(a, topic(talk.name("t"), 1, 2))
+    create(a, topic(session.name("t"), 0))
+    create(a, topic(session.name("t"), -2))
+    create(a, topic(session.name("t"), 10_001))
+
+
+@conversation(vary=CreateTopicsRequest)
+def the_replication_factor_must_be_1(session: Session) -> None:
+    a = session.client("a")
+
+    create(a, topic(session.name("t"), 1, 0))
+    create(a, topic(session.name("t"), 1, -2))
+    create(a, topic(session.name("t"), 1, 2))
 
 
 @conversation(vary=CreateTopicsRequest, since=4)
-def the_brokers_defaults_may_be_taken(talk: Talk) -> None:
-    create(talk.speaker("a"), topic(talk.name("t"), -1, -1))
+def defaults_of_the_broker_can_be_used(session: Session) -> None:
+    create(session.client("a"), topic(session.name("t"), -1, -1))
 
 
 @conversation(vary=CreateTopicsRequest)
-def a_setting_must_exist_and_make_sense(talk: Talk) -> None:
-    a = talk.speaker("a")
+def unknown_settings_and_invalid_values_are_refused(session: Session) -> None:
+    a = session.client("a")
 
-    create(a, topic(talk.name("t"), configs=config(no_such_setting="1")))
-    create(a, topic(talk.name("t"), configs=config(retention_ms="soon")))
-    create(a, topic(talk.name("t"), configs=config(retention_ms="-2")))
-    create(a, topic(talk.name("t"), configs=config(cleanup_policy="burn")))
-    create(a, topic(talk.name("t"), configs=config(retention_ms=None)))
-    create(a, topic(talk.name("t"), configs=config(retention_ms="1") + config(retention_ms="2")))
+    create(a, topic(session.name("t"), configs=config(no_such_setting="1")))
+    create(a, topic(session.name("t"), configs=config(retention_ms="soon")))
+    create(a, topic(session.name("t"), configs=config(retention_ms="-2")))
+    create(a, topic(session.name("t"), configs=config(cleanup_policy="burn")))
+    create(a, topic(session.name("t"), configs=config(retention_ms=None)))
+    create(a, topic(session.name("t"), configs=config(retention_ms="1") + config(retention_ms="2")))
 
 
 @conversation(vary=CreateTopicsRequest)
-def partitions_may_be_placed_by_hand(talk: Talk) -> None:
-    a = talk.speaker("a")
+def replicas_can_be_assigned_manually(session: Session) -> None:
+    a = session.client("a")
 
-    def place(name: str, partitions: dict[int, tuple[int, ...]], **words: Any) -> None:
+    def place(name: str, partitions: dict[int, tuple[int, ...]], **fields: Any) -> None:
         assignments = tuple(
             CreatableReplicaAssignment(
                 partition_index=Partition(index), broker_ids=tuple(map(BrokerId, brokers))
             )
             for index, brokers in partitions.items()
         )
-        create(a, topic(talk.name(name), -1, -1, assignments=assignments, **words))
+        create(a, topic(session.name(name), -1, -1, assignments=assignments, **fields))
 
     place("t", {0: (1,), 1: (1,)})
     place("elsewhere", {0: (2,)})
@@ -174,133 +176,135 @@ def partitions_may_be_placed_by_hand(talk: Talk) -> None:
 
 
 @conversation(vary=CreateTopicsRequest)
-def the_groups_own_topic_exists(talk: Talk) -> None:
-    create(talk.speaker("a"), topic(OFFSETS))
+def the_offsets_topic_exists(session: Session) -> None:
+    create(session.client("a"), topic(OFFSETS))
 
 
 # Growing
 
 
-def growing(name: Topic, count: int, *brokers: tuple[int, ...], **words: Any) -> Any:
+def create_partitions_request(
+    name: Topic, count: int, *brokers: tuple[int, ...], **fields: Any
+) -> Any:
     assignments = tuple(
         CreatePartitionsAssignment(broker_ids=tuple(map(BrokerId, each))) for each in brokers
     )
-    told = CreatePartitionsTopic(name=name, count=count, assignments=assignments or None)
-    return CreatePartitionsRequest(topics=(told,), timeout_ms=Millis(10_000), **words)
+    resource = CreatePartitionsTopic(name=name, count=count, assignments=assignments or None)
+    return CreatePartitionsRequest(topics=(resource,), timeout_ms=Millis(10_000), **fields)
 
 
 @conversation(vary=CreatePartitionsRequest)
-def a_topic_grows(talk: Talk) -> None:
-    t, _ = made(talk, partitions=1)
-    a = talk.speaker("a")
+def partitions_are_added(session: Session) -> None:
+    t, _ = create_topic(session, partitions=1)
+    a = session.client("a")
 
-    a.ask(growing(t, 3, validate_only=True))
-    a.ask(growing(t, 3))
-    talk.wait_for_topic(t, 3)
-    a.ask(growing(t, 4, (1,)))
-    talk.wait_for_topic(t, 4)
+    a.ask(create_partitions_request(t, 3, validate_only=True))
+    a.ask(create_partitions_request(t, 3))
+    session.wait_for_topic(t, 3)
+    a.ask(create_partitions_request(t, 4, (1,)))
+    session.wait_for_topic(t, 4)
     named = (MetadataRequestTopic(name=t),)
     a.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False))
 
 
 @conversation(vary=CreatePartitionsRequest)
-def a_topic_does_not_shrink(talk: Talk) -> None:
-    t, _ = made(talk, partitions=2)
-    a = talk.speaker("a")
+def partitions_cannot_be_removed(session: Session) -> None:
+    t, _ = create_topic(session, partitions=2)
+    a = session.client("a")
 
     for count in (2, 1, 0, -1):
-        a.ask(growing(t, count))
+        a.ask(create_partitions_request(t, count))
 
 
 @conversation(vary=CreatePartitionsRequest)
-def what_does_not_exist_cannot_grow(talk: Talk) -> None:
-    a = talk.speaker("a")
+def partitions_cannot_be_added_to_an_unknown_topic(session: Session) -> None:
+    a = session.client("a")
 
-    a.ask(growing(Topic(talk.name("unknown")), 2))
-    a.ask(growing(Topic(""), 2))
+    a.ask(create_partitions_request(Topic(session.name("unknown")), 2))
+    a.ask(create_partitions_request(Topic(""), 2))
     a.ask(CreatePartitionsRequest(timeout_ms=Millis(10_000)))
 
 
 @conversation(vary=CreatePartitionsRequest)
-def new_partitions_may_be_placed_by_hand(talk: Talk) -> None:
-    t, _ = made(talk, partitions=1)
-    a = talk.speaker("a")
+def replicas_of_new_partitions_can_be_assigned_manually(session: Session) -> None:
+    t, _ = create_topic(session, partitions=1)
+    a = session.client("a")
 
-    a.ask(growing(t, 3, (1,)))
-    a.ask(growing(t, 2, (1,), (1,)))
-    a.ask(growing(t, 2, (2,)))
-    a.ask(growing(t, 2, (1, 1)))
-    a.ask(growing(t, 2, ()))
+    a.ask(create_partitions_request(t, 3, (1,)))
+    a.ask(create_partitions_request(t, 2, (1,), (1,)))
+    a.ask(create_partitions_request(t, 2, (2,)))
+    a.ask(create_partitions_request(t, 2, (1, 1)))
+    a.ask(create_partitions_request(t, 2, ()))
 
 
 @conversation(vary=CreatePartitionsRequest)
-def a_topic_that_is_named_twice_does_not_grow(talk: Talk) -> None:
-    t, _ = made(talk, partitions=1)
-    twice = growing(t, 2).topics + growing(t, 3).topics
+def no_partitions_are_added_to_a_topic_that_is_named_twice(session: Session) -> None:
+    t, _ = create_topic(session, partitions=1)
+    twice = create_partitions_request(t, 2).topics + create_partitions_request(t, 3).topics
     request = CreatePartitionsRequest(topics=twice, timeout_ms=Millis(10_000))
 
-    talk.speaker("a").ask(request)
+    session.client("a").ask(request)
 
 
 # Deleting
 
 
-def deleting(talk: Talk, *names: Topic) -> DeleteTopicsRequest:
-    if talk.version_of(DeleteTopicsRequest) < 6:
+def delete_request(session: Session, *names: Topic) -> DeleteTopicsRequest:
+    if session.version_of(DeleteTopicsRequest) < 6:
         return DeleteTopicsRequest(topic_names=names, timeout_ms=Millis(10_000))
     states = tuple(DeleteTopicState(name=each) for each in names)
     return DeleteTopicsRequest(topics=states, timeout_ms=Millis(10_000))
 
 
-def deleting_by_id(*topic_ids: Uuid) -> DeleteTopicsRequest:
+def delete_by_id_request(*topic_ids: Uuid) -> DeleteTopicsRequest:
     states = tuple(DeleteTopicState(topic_id=each) for each in topic_ids)
     return DeleteTopicsRequest(topics=states, timeout_ms=Millis(10_000))
 
 
 @conversation(vary=DeleteTopicsRequest)
-def a_topic_is_deleted(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
+def a_topic_is_deleted(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(deleting(talk, t))
-    a.ask(deleting(talk, t))
-
-
-@conversation(vary=DeleteTopicsRequest)
-def what_does_not_exist_cannot_be_deleted(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
-
-    a.ask(deleting(talk, Topic(talk.name("unknown")), t))
-    a.ask(deleting(talk, Topic("")))
-    a.ask(deleting(talk))
+    a.ask(delete_request(session, t))
+    a.ask(delete_request(session, t))
 
 
 @conversation(vary=DeleteTopicsRequest)
-def a_topic_that_is_named_twice_is_not_deleted(talk: Talk) -> None:
-    t, _ = made(talk)
-    u, _ = made(talk, "u")
-    a = talk.speaker("a")
+def unknown_resources_cannot_be_deleted(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(deleting(talk, t, t, u))
+    a.ask(delete_request(session, Topic(session.name("unknown")), t))
+    a.ask(delete_request(session, Topic("")))
+    a.ask(delete_request(session))
+
+
+@conversation(vary=DeleteTopicsRequest)
+def a_topic_that_is_named_twice_is_not_deleted(session: Session) -> None:
+    t, _ = create_topic(session)
+    u, _ = create_topic(session, "u")
+    a = session.client("a")
+
+    a.ask(delete_request(session, t, t, u))
     named = (MetadataRequestTopic(name=t),)
     a.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False))
 
 
 @conversation(vary=DeleteTopicsRequest, since=6)
-def a_topic_is_deleted_by_its_id(talk: Talk) -> None:
-    _, topic_id = made(talk)
-    a = talk.speaker("a")
+def a_topic_is_deleted_by_its_id(session: Session) -> None:
+    _, topic_id = create_topic(session)
+    a = session.client("a")
 
-    a.ask(deleting_by_id(topic_id))
-    a.ask(deleting_by_id(topic_id))
-    a.ask(deleting_by_id(NOT_A_TOPIC, ZERO_UUID))
+    a.ask(delete_by_id_request(topic_id))
+    a.ask(delete_by_id_request(topic_id))
+    a.ask(delete_by_id_request(NOT_A_TOPIC, ZERO_UUID))
 
 
 @conversation(vary=DeleteTopicsRequest, since=6)
-def a_topic_goes_by_its_name_or_its_id(talk: Talk) -> None:
-    t, topic_id = made(talk)
-    a = talk.speaker("a")
+def a_topic_is_named_by_its_name_or_its_id(session: Session) -> None:
+    t, topic_id = create_topic(session)
+    a = session.client("a")
 
     both = (DeleteTopicState(name=t, topic_id=topic_id),)
     a.ask(DeleteTopicsRequest(topics=both, timeout_ms=Millis(10_000)))
@@ -310,10 +314,10 @@ def a_topic_goes_by_its_name_or_its_id(talk: Talk) -> None:
     a.ask(DeleteTopicsRequest(topics=ids, timeout_ms=Millis(10_000)))
 
 
-@conversation(vary=DeleteTopicsRequest, house="strict")
-def no_topic_is_deleted_where_that_is_forbidden(talk: Talk) -> None:
-    t, _ = made(talk)
-    a = talk.speaker("a")
+@conversation(vary=DeleteTopicsRequest, profile="strict")
+def no_topic_is_deleted_if_that_is_disabled(session: Session) -> None:
+    t, _ = create_topic(session)
+    a = session.client("a")
 
-    a.ask(deleting(talk, t))
-    a.ask(deleting(talk, Topic(talk.name("unknown"))))
+    a.ask(delete_request(session, t))
+    a.ask(delete_request(session, Topic(session.name("unknown"))))

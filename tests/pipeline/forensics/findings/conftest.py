@@ -1,8 +1,7 @@
-"""Every file here has a HISTORY: groups by name, guilty and innocent. `found` says who was found.
+"""Every file here has a HISTORY: groups by name, with and without the problem.
 
-What is the same for all of them is made once: the rebalances of all histories that take part in a
-test run. Everything else is looked at by each file for its own groups alone, since a history ends
-where its last group does.
+The rebalances of all histories of a test run are built once. All other tables are built for the
+groups of one file, because a history ends where its last group does. `found` returns the findings.
 """
 
 from collections.abc import Callable
@@ -11,11 +10,16 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.pipeline.forensics.findings import Evidence, Finding, look
-from kohort.pipeline.forensics.gold import groups, lag, lag_status, rebalances
-from tests.pipeline.forensics.stories import Told, listed, tell
+from kohort.pipeline.forensics.findings import Evidence, FindingRule, apply_rule
+from kohort.pipeline.forensics.gold import (
+    groups_table,
+    lag_status_table,
+    lag_table,
+    rebalances_table,
+)
+from tests.pipeline.forensics.row_histories import SilverTables, build_silver, listed
 
-Found: TypeAlias = dict[str, list[dict[str, Any]]]
+Findings: TypeAlias = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
@@ -26,41 +30,43 @@ def all_rebalances(spark: SparkSession, request: pytest.FixtureRequest) -> DataF
         for module in modules
         for name, rows in getattr(module, "HISTORY", {}).items()
     }
-    return _rebalances(tell(spark, histories)).localCheckpoint()
+    return _rebalances(build_silver(spark, histories)).localCheckpoint()
 
 
 @pytest.fixture
 def found(
     spark: SparkSession, request: pytest.FixtureRequest, all_rebalances: DataFrame
-) -> Callable[[Finding], Found]:
+) -> Callable[[FindingRule], Findings]:
     module = request.module
 
-    def find(finding: Finding) -> Found:
-        told = tell(spark, {f"{module.__name__}/{k}": v for k, v in module.HISTORY.items()})
-        lately = lag_status.lately(lag.build(commits=told.commits, ends=told.ends))
+    def find(rule: FindingRule) -> Findings:
+        told = build_silver(spark, {f"{module.__name__}/{k}": v for k, v in module.HISTORY.items()})
+        recent_lag = lag_status_table.recent_lag(
+            lag_table.build(commits=told.commits, ends=told.ends)
+        )
         own = all_rebalances.where(all_rebalances.group_id.startswith(f"{module.__name__}/"))
         evidence = Evidence(
             generations=told.generations,
             memberships=told.memberships,
             commits=told.commits,
-            stints=told.stints,
+            commit_runs=told.commit_runs,
             ends=told.ends,
             group_events=told.group_events,
             rebalances=own,
-            lag_status=lag_status.build(
-                lately=lately,
+            lag_status=lag_status_table.build(
+                recent_lag=recent_lag,
                 ownership=told.ownership,
                 generations=told.generations,
                 ends=told.ends,
             ),
-            groups=groups.build(
+            groups=groups_table.build(
                 generations=told.generations,
                 rebalances=own,
                 group_events=told.group_events,
-                lately=lately,
+                recent_lag=recent_lag,
             ),
         )
-        rows = listed(look(finding, evidence))
+        rows = listed(apply_rule(rule, evidence))
         names = {name: f"{module.__name__}/{name}" for name in module.HISTORY}
         return {
             name: [row for row in rows if row["group_id"] == group]
@@ -71,10 +77,10 @@ def found(
     return find
 
 
-def _rebalances(told: Told) -> DataFrame:
-    return rebalances.build(
+def _rebalances(told: SilverTables) -> DataFrame:
+    return rebalances_table.build(
         generations=told.generations,
         ownership=told.ownership,
-        stints=told.stints,
+        commit_runs=told.commit_runs,
         group_events=told.group_events,
     )

@@ -1,31 +1,31 @@
-"""Short lives without rest are a loop; short lives with rests are a job."""
+"""Short memberships without pauses are a crash loop; with pauses they are a periodic job."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.crash_loop import CRASH_LOOP
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, M, O, Row, Z
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, M, O, Row, Z
 
 
-def lives(times: int, *, life: float, rest: float) -> list[Row]:
+def memberships(times: int, *, length: float, pause: float) -> list[Row]:
     rows: list[Row] = []
     for index in range(times):
-        at = index * (life + rest)
+        at = index * (length + pause)
         rows += [G(at, 2 * index + 1, M("a", "t0"), M(f"b{index + 1}", "t1"))]
-        rows += [G(at + life, 2 * index + 2, M("a", "t0 t1"))]
+        rows += [G(at + length, 2 * index + 2, M("a", "t0 t1"))]
     return rows
 
 
-def told(times: int) -> list[Row]:
-    rows = lives(times, life=60, rest=20)
+def with_events(times: int) -> list[Row]:
+    rows = memberships(times, length=60, pause=20)
     return rows + [
         O(index * 80 + 50, M(f"b{index + 1}"), "session-expired") for index in range(times)
     ]
 
 
 def static(times: int) -> list[Row]:
-    """A static member that restarts: the same generation again, with a new id."""
+    """A static member that restarts: the same generation with a new member id."""
     return [
         G(index * 60, 1, M("a", "t0"), M(f"b{index}", "t1", instance="rack-1"))
         for index in range(times)
@@ -33,27 +33,27 @@ def static(times: int) -> list[Row]:
 
 
 HISTORY = {
-    "guilty": lives(5, life=60, rest=20),
-    "guilty with events": told(5),
-    "guilty and static": static(5),
-    "put out and back": [
-        *told(5),
+    "affected": memberships(5, length=60, pause=20),
+    "affected with events": with_events(5),
+    "affected, static": static(5),
+    "removed and rejoined": [
+        *with_events(5),
         *(Z(index * 80 + 55, f"b{index + 1}", 1, "UNKNOWN_MEMBER_ID") for index in range(5)),
     ],
-    "a job": lives(5, life=60, rest=240),
-    "long lives": lives(5, life=900, rest=20),
-    "three lives": lives(3, life=60, rest=20),
+    "a job": memberships(5, length=60, pause=240),
+    "long memberships": memberships(5, length=900, pause=20),
+    "three memberships": memberships(3, length=60, pause=20),
 }
 
 
-def test_a_program_that_lives_for_a_minute_again_and_again_is_found(
-    found: Callable[[Finding], Found],
+def test_repeated_short_memberships_are_found(
+    found: Callable[[FindingRule], Findings],
 ) -> None:
     loops = found(CRASH_LOOP)
 
-    assert loops.keys() == {"guilty", "guilty with events", "guilty and static"}
+    assert loops.keys() == {"affected", "affected with events", "affected, static"}
     (gone,), (exact,), (static_,) = loops.values()
     assert (gone["subject"], gone["count"], gone["severity"]) == ("b at /b", 5, "critical")
-    assert "ended so: session-expired" in exact["what"]
-    assert "mostly lived for 50 s" in exact["what"]
+    assert "Departures: session-expired" in exact["what"]
+    assert "typically after 50 s" in exact["what"]
     assert (static_["subject"], static_["severity"]) == ("rack-1", "warning")

@@ -1,11 +1,11 @@
-"""Rebalances that stop everybody and move little are found; cooperative and rare ones are not."""
+"""Eager rebalances that move few partitions are found; cooperative and rare ones are not."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.eager_cost import EAGER_COST
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, M, P, R, Row, S, beats
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, M, P, R, Row, S, beats
 
 A, B = M("a", "t0 t1 t2 t3"), M("b", "t4 t5 t6 t7")
 EIGHT = "t0 t1 t2 t3 t4 t5 t6 t7"
@@ -25,19 +25,21 @@ def stops(times: int, *, took: float, protocol: str = "range", told: bool = Fals
 
 
 HISTORY = {
-    "guilty": stops(4, took=5),
-    "guilty with events": stops(4, took=5, told=True),
+    "affected": stops(4, took=5),
+    "affected with events": stops(4, took=5, told=True),
     "cooperative": stops(4, took=5, protocol="cooperative-sticky"),
     "rare": stops(2, took=5),
     "brief": stops(4, took=0.5, told=True),
 }
 
 
-def test_an_eager_group_that_stops_for_little_is_found(found: Callable[[Finding], Found]) -> None:
+def test_the_cost_of_an_eager_assignor_is_found(
+    found: Callable[[FindingRule], Findings],
+) -> None:
     costs = found(EAGER_COST)
 
-    assert costs.keys() == {"guilty", "guilty with events"}
-    (inferred,), (exact,) = costs["guilty"], costs["guilty with events"]
+    assert costs.keys() == {"affected", "affected with events"}
+    (inferred,), (exact,) = costs["affected"], costs["affected with events"]
     assert inferred["would_have_saved_ms"] == exact["would_have_saved_ms"] == 4 * 8 * 5000
-    assert "moved 0 % of them" in exact["what"]
+    assert "reassigned 0 % of them" in exact["what"]
     assert "estimates" in inferred["what"]

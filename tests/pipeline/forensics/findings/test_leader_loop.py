@@ -1,11 +1,11 @@
-"""A leader that joins again and again for nothing is found; one that sees new topics is not."""
+"""A leader that rejoins repeatedly without a change is found; one that sees new topics is not."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.leader_loop import LEADER_LOOP
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, M, P, R, Row, S
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, M, P, R, Row, S
 
 A, B = M("a", "t0"), M("b", "t1")
 
@@ -30,19 +30,21 @@ def new_partitions() -> list[Row]:
 
 
 HISTORY = {
-    "guilty": again(5),
-    "guilty with events": told(5),
+    "affected": again(5),
+    "affected with events": told(5),
     "twice": again(3),
     "new partitions": new_partitions(),
 }
 
 
-def test_a_leader_that_joins_for_nothing_is_found(found: Callable[[Finding], Found]) -> None:
+def test_a_leader_that_rejoins_without_a_change_is_found(
+    found: Callable[[FindingRule], Findings],
+) -> None:
     loops = found(LEADER_LOOP)
 
-    assert loops.keys() == {"guilty", "guilty with events"}
-    (inferred,), (exact,) = loops["guilty"], loops["guilty with events"]
+    assert loops.keys() == {"affected", "affected with events"}
+    (inferred,), (exact,) = loops["affected"], loops["affected with events"]
     assert (inferred["subject"], inferred["count"]) == ("a at /a", 4)
     assert (exact["subject"], exact["count"]) == ("a at /a", 4)
-    assert "Its reason: cached metadata has changed." in exact["what"]
+    assert "Reason given by the client: cached metadata has changed." in exact["what"]
     assert "inferred" in inferred["what"]

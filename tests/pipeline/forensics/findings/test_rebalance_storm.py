@@ -1,18 +1,18 @@
-"""Many rebalances by few clients are a storm; many by many are a deploy."""
+"""Many rebalances started by few clients are a storm; many started by many are a deploy."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
-from kohort.pipeline.forensics.findings.rebalance_storm import STORM
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, M, P, R, Row, S, beats
+from kohort.pipeline.forensics.findings import FindingRule
+from kohort.pipeline.forensics.findings.rebalance_storm import REBALANCE_STORM
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, M, P, R, Row, S, beats
 
 A = M("a", "t0 t1")
 BOTH = M("a", "t0 t1 t2 t3")
 
 
 def flapping(times: int) -> list[Row]:
-    """b goes and comes back, again and again."""
+    """b leaves and rejoins repeatedly."""
     rows: list[Row] = [G(0, 1, A, M("b1", "t2 t3")), *beats(5, times * 60, every=5, of="t0 t1")]
     for life in range(1, times):
         at = life * 60
@@ -35,7 +35,7 @@ def told_flapping(times: int) -> list[Row]:
 
 
 def deploy() -> list[Row]:
-    """Six members restart, one after the other: twelve rebalances, and then it is quiet."""
+    """Six members restart one by one, with twelve rebalances."""
     lives = dict.fromkeys("abcdef", 1)
     rows: list[Row] = []
     number = 0
@@ -54,7 +54,7 @@ def deploy() -> list[Row]:
 
 
 def strangers(times: int) -> list[Row]:
-    """Two members, and a third that is another one every time."""
+    """Two members, and a third with a new name every time."""
     return [
         G(at * 30, at + 1, A, M("b", "t2"), M(f"c{at}", "t3", host=f"/10.0.0.{at}"))
         for at in range(times)
@@ -62,23 +62,23 @@ def strangers(times: int) -> list[Row]:
 
 
 HISTORY = {
-    "guilty": flapping(7),
-    "guilty of strangers": strangers(14),
-    "guilty with events": told_flapping(7),
+    "affected": flapping(7),
+    "affected, new names": strangers(14),
+    "affected with events": told_flapping(7),
     "two flaps": flapping(3),
     "a deploy": deploy(),
 }
 
 
-def test_a_storm_is_found_and_a_deploy_is_none(found: Callable[[Finding], Found]) -> None:
-    storms = found(STORM)
+def test_a_storm_is_found_and_a_deploy_is_not(found: Callable[[FindingRule], Findings]) -> None:
+    storms = found(REBALANCE_STORM)
 
-    assert storms.keys() == {"guilty", "guilty of strangers", "guilty with events"}
-    assert storms["guilty of strangers"][0]["subject"] is None
-    (inferred,), (exact,) = storms["guilty"], storms["guilty with events"]
+    assert storms.keys() == {"affected", "affected, new names", "affected with events"}
+    assert storms["affected, new names"][0]["subject"] is None
+    (inferred,), (exact,) = storms["affected"], storms["affected with events"]
     assert inferred["subject"] == exact["subject"] == "b at /b"
     assert "inferred" in inferred["what"]
     assert "inferred" not in exact["what"]
     assert exact["count"] == 13
-    assert exact["what"].startswith("13 rebalances within 6 min 10 s, 21 s of it")
+    assert exact["what"].startswith("13 rebalances within 6 min 10 s; the group spent 21 s")
     assert exact["would_have_saved_ms"] == 6 * 4 * (2000 + 1000)

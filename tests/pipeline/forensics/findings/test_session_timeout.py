@@ -1,11 +1,11 @@
-"""Sessions that expire again and again are found, and whether their member was alive."""
+"""Repeated session timeouts are found, and whether the member was alive."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.session_timeout import SESSION_TIMEOUT
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, M, O, Row, Z, beats
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, M, O, Row, Z, beats
 
 A, ALL = M("a", "t0"), M("a", "t0 t1")
 
@@ -21,7 +21,7 @@ def told(times: int, departure: str = "session-expired") -> list[Row]:
 
 
 def untold(times: int, silence: float) -> list[Row]:
-    """b stops to commit, is gone after a while, and comes back; a commits all the time."""
+    """b stops committing, leaves and rejoins; a commits all the time."""
     rows: list[Row] = [G(0, 1, A, M("b1", "t1")), *beats(1, times * 400, every=5, of="t0")]
     for life in range(1, times + 1):
         at = life * 300
@@ -34,21 +34,21 @@ def untold(times: int, silence: float) -> list[Row]:
 
 
 HISTORY = {
-    "guilty": untold(2, silence=12),
-    "guilty with events": told(3),
+    "affected": untold(2, silence=12),
+    "affected with events": told(3),
     "leaves": untold(2, silence=3),
     "one crash": told(1),
     "closed": told(3, departure="left"),
 }
 
 
-def test_sessions_that_expire_twice_are_found(found: Callable[[Finding], Found]) -> None:
+def test_sessions_that_expire_twice_are_found(found: Callable[[FindingRule], Findings]) -> None:
     evicted = found(SESSION_TIMEOUT)
 
-    assert evicted.keys() == {"guilty", "guilty with events"}
-    (inferred,), (exact,) = evicted["guilty"], evicted["guilty with events"]
+    assert evicted.keys() == {"affected", "affected with events"}
+    (inferred,), (exact,) = evicted["affected"], evicted["affected with events"]
     assert (exact["subject"], exact["count"]) == ("b at /b", 3)
-    assert "It was alive 3 times" in exact["what"]
+    assert "It was still running 3 times" in exact["what"]
     assert (inferred["subject"], inferred["count"]) == ("b at /b", 2)
     assert "Inferred" in inferred["what"]
     assert exact["setting"].startswith("session.timeout.ms=45000")

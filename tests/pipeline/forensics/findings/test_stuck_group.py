@@ -1,11 +1,11 @@
-"""A group that rebalances without an end, or stands still, is found; a slow one is not."""
+"""A rebalance that does not end, or a group without progress, is found; a slow group is not."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.stuck_group import STUCK_GROUP
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import G, L, M, P, R, Row, S, beats
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import G, L, M, P, R, Row, S, beats
 
 A, B = M("a", "t0"), M("b", "t1")
 
@@ -15,9 +15,9 @@ def looks(of: str, rate: int) -> list[Row]:
 
 
 HISTORY = {
-    "guilty": [G(0, 1, A), *beats(5, 300, every=5, of="t0"), *looks("t0", 10)],
-    "guilty with events": [G(0, 1, A, B), S(100, 1, "member-joined", M("c"))],
-    "guilty for a while": [
+    "affected": [G(0, 1, A), *beats(5, 300, every=5, of="t0"), *looks("t0", 10)],
+    "affected with events": [G(0, 1, A, B), S(100, 1, "member-joined", M("c"))],
+    "affected for a while": [
         G(0, 1, A, B),
         S(100, 1, "leader-rejoined", A),
         G(700, 2, A, B),
@@ -42,13 +42,13 @@ HISTORY = {
 }
 
 
-def test_a_group_that_gets_nothing_done_is_found(found: Callable[[Finding], Found]) -> None:
+def test_a_group_without_progress_is_found(found: Callable[[FindingRule], Findings]) -> None:
     stuck = found(STUCK_GROUP)
 
-    assert stuck.keys() == {"guilty", "guilty with events", "guilty for a while"}
+    assert stuck.keys() == {"affected", "affected with events", "affected for a while"}
     (still,), (endless,), (long,) = stuck.values()
-    assert "to read in 1 partition." in still["what"]
-    assert "15,000 records to read" in still["what"]
+    assert "of lag in 1 partition." in still["what"]
+    assert "15,000 records of lag" in still["what"]
     assert (endless["severity"], long["severity"]) == ("critical", "warning")
-    assert "28 min 20 s at the most, and is so now" in endless["what"]
-    assert "10 min at the most." in long["what"]
+    assert "the longest 28 min 20 s; one is still in progress" in endless["what"]
+    assert "the longest 10 min." in long["what"]

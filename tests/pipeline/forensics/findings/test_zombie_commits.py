@@ -1,11 +1,11 @@
-"""Commits by who does not own the partition: refused ones by events, others by their zigzag."""
+"""Commits of non-owners are found: rejected ones by events, others by alternating offsets."""
 
 from collections.abc import Callable
 
-from kohort.pipeline.forensics.findings import Finding
+from kohort.pipeline.forensics.findings import FindingRule
 from kohort.pipeline.forensics.findings.zombie_commits import ZOMBIE_COMMITS
-from tests.pipeline.forensics.findings.conftest import Found
-from tests.pipeline.forensics.stories import C, G, M, Row, Z, beats
+from tests.pipeline.forensics.findings.conftest import Findings
+from tests.pipeline.forensics.row_histories import C, G, M, Row, Z, beats
 
 MOVED: list[Row] = [
     G(0, 1, M("a", "t0"), M("b", "t1")),
@@ -15,12 +15,12 @@ MOVED: list[Row] = [
 
 HISTORY = {
     # The old owner goes on from 550, the new one began again at 500: two hands.
-    "guilty": [
+    "affected": [
         *MOVED,
         *(C(65 + at, "t0", 560 + 2 * at) for at in range(0, 15, 5)),
         *(C(66 + at, "t0", 510 + 2 * at) for at in range(0, 15, 5)),
     ],
-    "guilty with events": [*MOVED, Z(65, "a", 1), Z(70, "a", 1)],
+    "affected with events": [*MOVED, Z(65, "a", 1), Z(70, "a", 1)],
     "one refused commit": [*MOVED, Z(65, "a", 1)],
     "one rewind": [*MOVED, C(65, "t0", 500), C(70, "t0", 510), C(75, "t0", 520)],
     "one seek, and fast again": [*MOVED, C(65, "t0", 10), C(70, "t0", 600)],
@@ -29,12 +29,12 @@ HISTORY = {
 }
 
 
-def test_commits_by_two_hands_are_found(found: Callable[[Finding], Found]) -> None:
+def test_commits_of_non_owners_are_found(found: Callable[[FindingRule], Findings]) -> None:
     zombies = found(ZOMBIE_COMMITS)
 
-    assert zombies.keys() == {"guilty", "guilty with events"}
-    (let_in,), (refused,) = zombies["guilty"], zombies["guilty with events"]
+    assert zombies.keys() == {"affected", "affected with events"}
+    (let_in,), (refused,) = zombies["affected"], zombies["affected with events"]
     assert (let_in["subject"], let_in["severity"]) == ("t-0", "critical")
-    assert "nothing kept tells" in let_in["what"]
+    assert "history does not show which" in let_in["what"]
     assert (refused["subject"], refused["count"]) == ("a at /a", 2)
     assert "ILLEGAL_GENERATION" in refused["what"]

@@ -1,38 +1,42 @@
-"""Small material for reports: say what matters, the rest is an ordinary group.
+"""Sample rows for reports: a caller sets what matters, the rest is an ordinary group.
 
-Times are milliseconds; the sample day begins at DAWN_MS and has four hours.
+Times are milliseconds; the sample time range starts at START_MS and has four hours.
 """
 
 from typing import Any
 
-from kohort.pipeline.forensics.report.material import (
+from kohort.pipeline.forensics.report.builder import build_report
+from kohort.pipeline.forensics.report.report_model import (
     Bin,
-    Detail,
-    Finding,
-    Found,
-    Laggard,
+    ClientIdentity,
+    DetailRows,
+    FindingKind,
+    FindingRow,
+    GroupSummary,
+    Initiator,
+    LaggingPartition,
     LagStep,
-    Life,
-    Overview,
-    Party,
-    Rebalance,
-    Starter,
-    Stretch,
-    Summary,
+    MembershipPeriod,
+    OwnershipPeriod,
+    RebalanceRow,
+    Report,
+    ReportOverview,
 )
-from kohort.pipeline.forensics.report.model import Report
-from kohort.pipeline.forensics.report.pain import rank
-from kohort.pipeline.forensics.report.telling import tell
+from kohort.pipeline.forensics.report.severity import rank
 
-DAWN_MS = 1_767_600_000_000
+START_MS = 1_767_600_000_000
 HOUR_MS = 3_600_000
 
 
-def party(name: str, life: int = 1, host: str = "/10.0.0.1", instance: str | None = None) -> Party:
-    return Party(member_id=f"{name}-{life}", instance_id=instance, client_id=name, client_host=host)
+def identity(
+    name: str, membership: int = 1, host: str = "/10.0.0.1", instance: str | None = None
+) -> ClientIdentity:
+    return ClientIdentity(
+        member_id=f"{name}-{membership}", instance_id=instance, client_id=name, client_host=host
+    )
 
 
-def group(name: str = "billing", **changes: Any) -> Summary:
+def group(name: str = "billing", **changes: Any) -> GroupSummary:
     ordinary: dict[str, Any] = {
         "group_id": name,
         "state": "formed",
@@ -43,11 +47,11 @@ def group(name: str = "billing", **changes: Any) -> Summary:
         "lag_records": 7,
         "statuses": (("ok", 12),),
     }
-    return Summary(**ordinary | changes)
+    return GroupSummary(**ordinary | changes)
 
 
-def restless(name: str = "billing", rebalances: int = 37, **changes: Any) -> Summary:
-    """One that somebody called worker-7 keeps in motion."""
+def unstable_group(name: str = "billing", rebalances: int = 37, **changes: Any) -> GroupSummary:
+    """A group whose rebalances worker-7 starts."""
     busy: dict[str, Any] = {
         "rebalances": rebalances,
         "exact": rebalances,
@@ -57,26 +61,28 @@ def restless(name: str = "billing", rebalances: int = 37, **changes: Any) -> Sum
         "moved_needlessly": 40,
         "replayed": 1204,
         "triggers": (("session-expired", rebalances - 1), ("member-joined", 1)),
-        "starters": (
-            Starter(
-                party=party("worker-7"),
+        "initiators": (
+            Initiator(
+                identity=identity("worker-7"),
                 trigger="session-expired",
                 rebalances=rebalances - 1,
                 ownerless_ms=HOUR_MS,
             ),
-            Starter(party=party("worker-1"), trigger="member-joined", rebalances=1, ownerless_ms=0),
+            Initiator(
+                identity=identity("worker-1"), trigger="member-joined", rebalances=1, ownerless_ms=0
+            ),
         ),
-        "starters_total": 2,
-        "findings": (Found(finding="rebalance-storm", severity="critical"),),
+        "initiators_total": 2,
+        "findings": (FindingKind(finding="rebalance-storm", severity="critical"),),
         "bins": (Bin(number=3, rebalances=rebalances, ownerless_ms=HOUR_MS),),
     }
     return group(name, **busy | changes)
 
 
-def overview(*groups: Summary, **changes: Any) -> Overview:
+def overview(*groups: GroupSummary, **changes: Any) -> ReportOverview:
     whole: dict[str, Any] = {
-        "since_ms": DAWN_MS,
-        "until_ms": DAWN_MS + 4 * HOUR_MS,
+        "since_ms": START_MS,
+        "until_ms": START_MS + 4 * HOUR_MS,
         "bin_ms": 300_000,
         "groups": len(groups),
         "commits": 1000,
@@ -84,10 +90,10 @@ def overview(*groups: Summary, **changes: Any) -> Overview:
         "undecodable": 0,
         "summaries": groups,
     }
-    return Overview(**whole | changes)
+    return ReportOverview(**whole | changes)
 
 
-NOTHING = Overview(
+NOTHING = ReportOverview(
     since_ms=None,
     until_ms=None,
     bin_ms=1,
@@ -99,8 +105,8 @@ NOTHING = Overview(
 )
 
 
-def rebalance(at_s: float = 60, **changes: Any) -> Rebalance:
-    started_ms = DAWN_MS + round(at_s * 1000)
+def rebalance(at_s: float = 60, **changes: Any) -> RebalanceRow:
+    started_ms = START_MS + round(at_s * 1000)
     ordinary: dict[str, Any] = {
         "generation_before": 1,
         "generation": 2,
@@ -111,7 +117,7 @@ def rebalance(at_s: float = 60, **changes: Any) -> Rebalance:
         "sync_ms": 100,
         "ending": "stable",
         "trigger": "session-expired",
-        "culprit": party("worker-7"),
+        "initiator": identity("worker-7"),
         "client_reason": None,
         "confidence": 1.0,
         "is_exact": True,
@@ -120,81 +126,88 @@ def rebalance(at_s: float = 60, **changes: Any) -> Rebalance:
         "members_after": 2,
         "joined": (),
         "joined_total": 0,
-        "departed": (party("worker-7"),),
+        "departed": (identity("worker-7"),),
         "departed_total": 1,
-        "slowest": party("worker-1"),
+        "slowest": identity("worker-1"),
         "slowest_join_ms": 2900,
         "moved": 4,
         "moved_needlessly": 1,
         "ownerless_ms": 36_000,
         "replayed": 5,
     }
-    return Rebalance(**ordinary | changes)
+    return RebalanceRow(**ordinary | changes)
 
 
-def life(name: str, from_s: float, to_s: float | None = None, number: int = 1) -> Life:
-    return Life(
-        party=party(name, number),
+def membership(
+    name: str, from_s: float, to_s: float | None = None, number: int = 1
+) -> tuple[ClientIdentity, MembershipPeriod]:
+    client = identity(name, number)
+    return client, MembershipPeriod(
+        member_id=client.member_id or "",
         from_generation=1,
         to_generation=2,
-        from_ms=DAWN_MS + round(from_s * 1000),
-        to_ms=None if to_s is None else DAWN_MS + round(to_s * 1000),
+        from_ms=START_MS + round(from_s * 1000),
+        to_ms=None if to_s is None else START_MS + round(to_s * 1000),
         ending=None if to_s is None else "session-expired",
         is_exact=True,
     )
 
 
-def stretch(member: str, from_s: float, to_s: float | None, *numbers: int) -> Stretch:
-    return Stretch(
+def owned(member: str, from_s: float, to_s: float | None, *numbers: int) -> OwnershipPeriod:
+    return OwnershipPeriod(
         member_id=member,
         client_id=member.rpartition("-")[0],
         instance_id=None,
-        from_ms=DAWN_MS + round(from_s * 1000),
-        to_ms=None if to_s is None else DAWN_MS + round(to_s * 1000),
+        from_ms=START_MS + round(from_s * 1000),
+        to_ms=None if to_s is None else START_MS + round(to_s * 1000),
         gap_before_ms=3000 if from_s else None,
-        places=tuple(("orders", number) for number in numbers),
+        partitions=tuple(("orders", number) for number in numbers),
     )
 
 
-def finding(**changes: Any) -> Finding:
+def finding(**changes: Any) -> FindingRow:
     ordinary: dict[str, Any] = {
         "finding": "rebalance-storm",
         "severity": "critical",
         "subject": "worker-7 at /10.0.0.1",
-        "from_ms": DAWN_MS,
-        "to_ms": DAWN_MS + HOUR_MS,
+        "from_ms": START_MS,
+        "to_ms": START_MS + HOUR_MS,
         "count": 36,
-        "what": "36 rebalances within 1 h; worker-7 at /10.0.0.1 began the most.",
+        "what": "36 rebalances within 1 h; worker-7 at /10.0.0.1 started most of them.",
         "advice": "Look at it first. Stop it.",
         "setting": "session.timeout.ms=45000",
         "would_have_saved_ms": HOUR_MS,
         "evidence": "{}",
     }
-    return Finding(**ordinary | changes)
+    return FindingRow(**ordinary | changes)
 
 
-def detail(name: str = "billing", **changes: Any) -> Detail:
-    """As the tables give it: the latest first."""
+def detail(name: str = "billing", **changes: Any) -> DetailRows:
+    """In the order of the tables: the latest first."""
     whole: dict[str, Any] = {
         "group_id": name,
         "rebalances": (rebalance(120, generation_before=2, generation=3), rebalance(60)),
-        "lives": (life("worker-7", 90, number=2), life("worker-7", 0, 63), life("worker-1", 0)),
-        "lives_total": 3,
-        "stretches": (stretch("worker-7-2", 123, None, 0, 1), stretch("worker-1-1", 0, None, 2)),
-        "stretches_total": 2,
-        "places_total": 3,
+        "memberships": (
+            membership("worker-7", 90, number=2),
+            membership("worker-7", 0, 63),
+            membership("worker-1", 0),
+        ),
+        "memberships_total": 3,
+        "ownership": (owned("worker-7-2", 123, None, 0, 1), owned("worker-1-1", 0, None, 2)),
+        "ownership_total": 2,
+        "partitions_total": 3,
         "lag": (
             LagStep(number=0, change=10, seconds=1.5),
             LagStep(number=4, change=90, seconds=None),
             LagStep(number=5, change=-60, seconds=0.5),
         ),
         "lag_step_ms": 60_000,
-        "laggards": (
-            Laggard(
+        "lagging_partitions": (
+            LaggingPartition(
                 topic="orders",
                 partition=2,
                 status="stopped",
-                since_ms=DAWN_MS,
+                since_ms=START_MS,
                 lag_records=40,
                 owner="worker-1-1",
                 reason="no commit for 1 h 12 min, with 87,491 records to read",
@@ -203,8 +216,8 @@ def detail(name: str = "billing", **changes: Any) -> Detail:
         "findings": (finding(),),
         "findings_total": 1,
     }
-    return Detail(**whole | changes)
+    return DetailRows(**whole | changes)
 
 
-def report(*groups: Summary, details: tuple[Detail, ...] = (), **changes: Any) -> Report:
-    return tell(overview(*groups, **changes), rank(groups), details)
+def report(*groups: GroupSummary, details: tuple[DetailRows, ...] = (), **changes: Any) -> Report:
+    return build_report(overview(*groups, **changes), rank(groups), details)

@@ -1,4 +1,4 @@
-"""The page: whole, harmless and small, whatever is in the tables."""
+"""The page is well-formed, safe and small for any content of the tables."""
 
 import base64
 import hashlib
@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from kohort.pipeline.forensics.report import Report, page, report_as_html
-from kohort.pipeline.forensics.report.telling import tell
+from kohort.pipeline.forensics.report.builder import build_report
 from tests.pipeline.forensics.report.samples import (
     NOTHING,
     detail,
     finding,
     group,
-    life,
-    party,
+    identity,
+    membership,
+    owned,
     rebalance,
     report,
-    restless,
-    stretch,
+    unstable_group,
 )
 
 VOID = {"meta", "input"}
@@ -30,7 +30,7 @@ EVIL = "<script>alert('x')</script>\"' onload=\"alert(1) & </script><!--"
 
 
 class Reader(HTMLParser):
-    """Reads a page strictly: what is opened is closed, in that order, and ids are there once."""
+    """A strict parser: elements are closed in order, and ids are unique."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -85,54 +85,58 @@ class Reader(HTMLParser):
 
 
 REPORTS = {
-    "nothing": tell(NOTHING, [], []),
-    "one quiet group": report(group(), details=(detail(rebalances=(), findings=(), lives=()),)),
-    "no details": report(restless(), group("b")),
+    "nothing": build_report(NOTHING, [], []),
+    "one healthy group": report(
+        group(), details=(detail(rebalances=(), findings=(), memberships=()),)
+    ),
+    "no details": report(unstable_group(), group("b")),
     "no events": report(
-        restless(exact=0, confidence=0.8),
+        unstable_group(exact=0, confidence=0.8),
         details=(
             detail(
                 rebalances=(
                     rebalance(is_exact=False, confidence=0.8, join_ms=None, sync_ms=None),
-                    rebalance(started_ms=None, duration_ms=None, culprit=None, slowest=None),
+                    rebalance(started_ms=None, duration_ms=None, initiator=None, slowest=None),
                 )
             ),
         ),
     ),
-    "mixed": report(restless(), restless("b", exact=3, confidence=0.7), details=(detail(),)),
+    "mixed": report(
+        unstable_group(), unstable_group("b", exact=3, confidence=0.7), details=(detail(),)
+    ),
     "evil": report(
-        restless(EVIL, protocol=EVIL),
+        unstable_group(EVIL, protocol=EVIL),
         details=(
             detail(
                 EVIL,
-                rebalances=(rebalance(culprit=party(EVIL), client_reason=EVIL, trigger=EVIL),),
-                lives=(life(EVIL, 0),),
+                rebalances=(rebalance(initiator=identity(EVIL), client_reason=EVIL, trigger=EVIL),),
+                memberships=(membership(EVIL, 0),),
                 findings=(finding(what=EVIL, advice=EVIL, setting=EVIL, subject=EVIL),),
             ),
         ),
     ),
-    "long names": report(restless("g" * 249), details=(detail("g" * 249),)),
+    "long names": report(unstable_group("g" * 249), details=(detail("g" * 249),)),
 }
 
-every_report = pytest.mark.parametrize("told", REPORTS.values(), ids=REPORTS.keys())
+every_report = pytest.mark.parametrize("shown", REPORTS.values(), ids=REPORTS.keys())
 
 
 @every_report
-def test_a_page_is_well_formed(told: Report) -> None:
-    read = Reader(report_as_html(told))
+def test_a_page_is_well_formed(shown: Report) -> None:
+    read = Reader(report_as_html(shown))
 
     assert len(set(read.ids)) == len(read.ids)
-    assert len(read.data) == 1 + len(told.stories)
+    assert len(read.data) == 1 + len(shown.details)
 
 
 @every_report
-def test_a_page_refers_to_nothing_outside_itself(told: Report) -> None:
-    text = report_as_html(told)
+def test_a_page_refers_to_nothing_outside_itself(shown: Report) -> None:
+    text = report_as_html(shown)
 
     read = Reader(text)
 
     assert all(address.startswith("#") for address in read.addresses)
-    # The one address in the script is the name of SVG, which nobody looks up.
+    # The one URL in the script is the SVG namespace, which is never fetched.
     assert set(re.findall(r"\w+://[^\s\"'<>]+", read.program + "".join(read.styles))) == {
         "http://www.w3.org/2000/svg"
     }
@@ -142,8 +146,8 @@ def test_a_page_refers_to_nothing_outside_itself(told: Report) -> None:
 
 
 @every_report
-def test_a_page_allows_itself_its_own_script_and_style_and_nothing_else(told: Report) -> None:
-    read = Reader(report_as_html(told))
+def test_the_content_security_policy_allows_only_the_own_script_and_style(shown: Report) -> None:
+    read = Reader(report_as_html(shown))
 
     def digest(text: str) -> str:
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -160,7 +164,7 @@ def _policy(read: Reader) -> dict[str, str]:
     return dict(each.strip().split(" ", 1) for each in policy.split(";"))
 
 
-def test_names_that_look_like_markup_stay_text() -> None:
+def test_names_with_markup_are_escaped() -> None:
     text = report_as_html(REPORTS["evil"])
 
     read = Reader(text)
@@ -168,9 +172,9 @@ def test_names_that_look_like_markup_stay_text() -> None:
     assert len(read.scripts) == 3
     assert "<script>alert" not in text
     assert EVIL in read.text
-    assert read.data["story-0"]["id"] == EVIL
-    assert read.data["story-0"]["rebalances"]["rows"][0].count(EVIL) == 2
-    assert read.data["head"]["stories"] == [EVIL]
+    assert read.data["details-0"]["id"] == EVIL
+    assert read.data["details-0"]["rebalances"]["rows"][0].count(EVIL) == 2
+    assert read.data["head"]["details"] == [EVIL]
 
 
 def test_the_script_never_turns_text_into_markup() -> None:
@@ -182,58 +186,60 @@ def test_the_script_never_turns_text_into_markup() -> None:
     )
 
 
-def test_a_group_in_full_has_a_link_and_another_has_none() -> None:
-    read = Reader(report_as_html(report(restless("a b/ü"), group("b"), details=(detail("a b/ü"),))))
+def test_a_group_with_details_has_a_link_and_another_has_none() -> None:
+    read = Reader(
+        report_as_html(report(unstable_group("a b/ü"), group("b"), details=(detail("a b/ü"),)))
+    )
 
-    # Once in the sentence about the worst group, once in the list.
+    # Once in the sentence about the most severe group, once in the list.
     assert [each for each in read.addresses if "group=" in each] == ["#group=a%20b%2F%C3%BC"] * 2
 
 
-def test_the_headline_and_what_the_data_is_stand_in_the_page_itself() -> None:
-    told = REPORTS["no events"]
+def test_the_headline_and_the_data_quality_are_in_the_html() -> None:
+    shown = REPORTS["no events"]
 
-    text = "".join(Reader(report_as_html(told)).text)
+    text = "".join(Reader(report_as_html(shown)).text)
 
-    assert told.headline in text
-    assert told.worst in text
-    assert told.knowledge in text
-    assert told.measure in text
-    assert "80 % sure" in text
+    assert shown.headline in text
+    assert shown.worst in text
+    assert shown.knowledge in text
+    assert shown.severity_help in text
+    assert "80 % confidence" in text
 
 
-def test_a_page_of_a_thousand_groups_and_long_stories_stays_small() -> None:
+def test_a_page_of_a_thousand_groups_with_long_details_stays_small() -> None:
     names = [f"group-{number:04}" for number in range(1000)]
     heavy = tuple(
         detail(
             name,
             rebalances=tuple(rebalance(each) for each in range(300)),
-            lives=tuple(life(f"worker-{each}", each, each + 9) for each in range(300)),
-            stretches=tuple(
-                stretch(f"worker-{each % 9}-1", each, each + 1, *range(each % 7, 48, 7))
+            memberships=tuple(membership(f"worker-{each}", each, each + 9) for each in range(300)),
+            ownership=tuple(
+                owned(f"worker-{each % 9}-1", each, each + 1, *range(each % 7, 48, 7))
                 for each in range(3000)
             ),
         )
         for name in names[:50]
     )
-    told = report(*(restless(name) for name in names), details=heavy)
+    shown = report(*(unstable_group(name) for name in names), details=heavy)
 
-    text = report_as_html(told)
+    text = report_as_html(shown)
 
     size = len(text.encode())
     read = Reader(text)
-    assert size < page.STORIES_BYTES_MAX + page.LIST_BYTES_MAX + 100_000
-    assert read.data["head"]["stories"] == names[: len(read.data) - 1]
+    assert size < page.DETAILS_BYTES_MAX + page.LIST_BYTES_MAX + 100_000
+    assert read.data["head"]["details"] == names[: len(read.data) - 1]
     assert 10 <= len(read.data) - 1 < 50
-    assert f"only the first {len(read.data) - 1:,} of those groups" in text
+    assert f"details of the first {len(read.data) - 1:,} of those groups" in text
     assert all(f">{name}<" in text for name in names)
 
 
-def test_a_list_that_is_too_long_says_so() -> None:
-    told = report(*(restless(f"{'g' * 2000}-{number}") for number in range(2000)))
+def test_a_truncated_list_says_so() -> None:
+    shown = report(*(unstable_group(f"{'g' * 2000}-{number}") for number in range(2000)))
 
-    text = report_as_html(told)
+    text = report_as_html(shown)
 
     assert len(text.encode()) < page.LIST_BYTES_MAX + 100_000
-    listed = text.count("<tr data-need=")
+    listed = text.count("<tr data-status=")
     assert 100 < listed < 2000
     assert f"The list has the first {listed:,} of 2,000 groups" in text

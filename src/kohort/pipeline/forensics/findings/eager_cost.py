@@ -1,13 +1,13 @@
-"""What an eager protocol cost: everybody stops for every rebalance, though little moves.
+"""The cost of an eager assignor: every rebalance stops all members, although few partitions move.
 
-A cooperative protocol stops only what moves. What it would have saved is the time without an owner
-of all partitions that were back with their old owner in the end.
+A cooperative assignor stops only the partitions that move. It would have saved the time without
+owner of all partitions that returned to their previous owner.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule
 
 REBALANCES_MIN = 3
 SAVED_MS_MIN = 60_000
@@ -41,22 +41,22 @@ def _find(evidence: Evidence) -> DataFrame:
             "*",
             "CAST(NULL AS STRING) AS subject",
             "round(100 * moved / partitions) AS percent",
-            "CASE WHEN is_exact THEN '' ELSE ' The times are estimates, from each member\\'s last "
-            "commit to the new generation.' END AS doubt",
+            "CASE WHEN is_exact THEN '' ELSE ' The durations are estimates: from the last commit "
+            "of each member to the new generation.' END AS doubt",
         )
     )
 
 
-EAGER_COST = Finding(
+EAGER_COST = FindingRule(
     name="eager-protocol-cost",
-    meaning="Every rebalance stopped everybody, though few partitions moved.",
+    meaning="Every rebalance stopped all members, although few partitions moved.",
     find=_find,
     severity="CASE WHEN saved_ms >= 3600000 THEN 'warning' ELSE 'notice' END",
-    what="{count:rebalance} under {protocol} stopped all partitions for {ownerless_ms:duration} of "
-    "partition-time, and moved {percent:number} % of them. {saved_ms:duration} of it a cooperative "
-    "protocol would have spared.{doubt}",
-    advice="Roll out the cooperative protocol in two deploys: first beside the present one, then "
-    "alone.",
+    what="{count:rebalance} with the eager assignor {protocol} stopped all partitions for "
+    "{ownerless_ms:duration} of partition time and reassigned {percent:number} % of them. A "
+    "cooperative assignor would have avoided {saved_ms:duration} of this.{doubt}",
+    advice="Set partition.assignment.strategy=CooperativeStickyAssignor in two rolling restarts: "
+    "first in addition to the present assignor, then alone.",
     setting="'partition.assignment.strategy=CooperativeStickyAssignor'",
     saved="saved_ms",
     shown=("moved", "partitions", "protocol"),

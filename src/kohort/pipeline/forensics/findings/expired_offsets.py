@@ -1,18 +1,18 @@
-"""Offsets that were gone when their group came back, so that it did not go on where it was.
+"""Offsets that no longer existed when the group started again, so it did not continue there.
 
-Without events nobody knows whether they expired or somebody deleted them.
+Without events it is unknown whether they expired or were deleted.
 """
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule
 
 _PLACE = ["group_id", "topic", "partition"]
 
 
 def _find(evidence: Evidence) -> DataFrame:
-    removed = evidence.stints.where("removals > 0").select(*_PLACE).distinct()
+    removed = evidence.commit_runs.where("removals > 0").select(*_PLACE).distinct()
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     expired = (
         evidence.group_events.where("event = 'offsets-expired'")
@@ -32,7 +32,7 @@ def _find(evidence: Evidence) -> DataFrame:
         .withColumn("last_committed", sql.lag("committed").over(order))
         .withColumn("next_at", sql.lead("at").over(order))
         .withColumn("next_committed", sql.lead("committed").over(order))
-        # Nobody came back, nobody misses anything.
+        # Only if the group committed again later.
         .where("is_removed AND next_committed IS NOT NULL")
         .join(expired, "group_id", "left")
         .join(deleted, "group_id", "left")
@@ -49,23 +49,22 @@ def _find(evidence: Evidence) -> DataFrame:
         )
         .selectExpr(
             "*",
-            "CASE WHEN expiries > 0 THEN 'expired' ELSE 'went away (expired, or deleted by hand: "
-            "without events nobody knows)' END AS how",
+            "CASE WHEN expiries > 0 THEN 'expired' ELSE 'were removed (expired, or deleted by an "
+            "operator)' END AS how",
         )
     )
 
 
-EXPIRED_OFFSETS = Finding(
+EXPIRED_OFFSETS = FindingRule(
     name="expired-offsets",
-    meaning="A group came back and its offsets were gone.",
+    meaning="A group started again after its committed offsets had expired.",
     find=_find,
     severity="'warning'",
-    what="{count:offset} of {subject} {how}, {silent_ms:duration} after the last commit, and the "
-    "group came back: its first commits were {again:record} further back in all, and "
-    "{ahead:number} ahead.",
-    advice="Keep offsets for longer than the group may rest, or commit now and then while it does. "
-    "What was skipped is not read by itself any more.",
-    setting="concat('offsets.retention.minutes, more than ', "
+    what="{count:offset} of {subject} {how}, {silent_ms:duration} after the last commit. When the "
+    "group started again, it processed {again:record} again and skipped {ahead:number}.",
+    advice="Raise offsets.retention.minutes on the broker above the longest time that the group is "
+    "stopped. To process skipped records, reset the offsets of the group.",
+    setting="concat('offsets.retention.minutes, above ', "
     "ceil(coalesce(silent_ms, 0) / 3600000) * 60)",
     shown=("again", "ahead", "silent_ms"),
 )

@@ -1,4 +1,4 @@
-"""What a finding is made of: the evidence it looks at, and how it says what it saw."""
+"""The rule of a finding: its query over the evidence, its severity and its texts."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,23 +7,23 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kohort.pipeline.forensics import tables
-from kohort.pipeline.forensics.saying import say
-from kohort.pipeline.forensics.silver.conforming import conform
+from kohort.pipeline.forensics.sql_text import format_text
+from kohort.pipeline.forensics.store import conform
 from kohort.types import value
 
 WHO: Final = "coalesce(party.instance_id, concat(party.client_id, ' at ', party.client_host))"
-"""A program by a name that stays when its member id changes."""
+"""SQL: a name of the client that does not change with its member id."""
 
 
 @value
 class Evidence:
-    """The tables that findings look at."""
+    """The tables that rules query."""
 
     generations: DataFrame
     memberships: DataFrame
     commits: DataFrame
-    """Millions: for whoever cannot do with stints, and only of few partitions."""
-    stints: DataFrame
+    """Millions of rows: use `commit_runs` if possible, else filter by partition first."""
+    commit_runs: DataFrame
     ends: DataFrame
     group_events: DataFrame
     rebalances: DataFrame
@@ -32,47 +32,48 @@ class Evidence:
 
     @property
     def until(self) -> DataFrame:
-        """One row: the last moment that anything is known of."""
+        """One row: the last timestamp of the history."""
         known = self.groups.select("to_at").union(self.ends.select("at"))
         return known.agg(sql.max("to_at").alias("until"))
 
 
 @value
-class Finding:
+class FindingRule:
     name: str
     meaning: str
     find: Callable[[Evidence], DataFrame]
-    """Rows with group_id, subject, from_at, to_at, count, and whatever the words have in braces."""
+    """Returns rows with group_id, subject, from_at, to_at, count and the columns of the texts."""
     severity: str
-    """As SQL, since it may depend on the figures."""
+    """SQL."""
     what: str
-    """In words, with figures in braces, as `say` wants them."""
+    """A template for `format_text`."""
     advice: str
+    """A template for `format_text`: an instruction with the setting and the value."""
     setting: str = "NULL"
-    """As SQL."""
+    """SQL."""
     saved: str = "NULL"
-    """As SQL: an estimate in milliseconds."""
+    """SQL: an estimate in milliseconds."""
     shown: tuple[str, ...] = ()
-    """The columns that go into the evidence as they are."""
+    """The columns that are copied into the evidence."""
 
 
-def look(finding: Finding, evidence: Evidence) -> DataFrame:
-    """The rows of one finding, as the table wants them."""
-    found = finding.find(evidence)
-    shown = sql.to_json(sql.struct(*finding.shown)) if finding.shown else sql.lit("{}")
+def apply_rule(rule: FindingRule, evidence: Evidence) -> DataFrame:
+    """The rows of one finding, with the columns of the findings table."""
+    found = rule.find(evidence)
+    shown = sql.to_json(sql.struct(*rule.shown)) if rule.shown else sql.lit("{}")
     return conform(
         found.select(
             "group_id",
-            sql.lit(finding.name).alias("finding"),
-            sql.expr(finding.severity).alias("severity"),
+            sql.lit(rule.name).alias("finding"),
+            sql.expr(rule.severity).alias("severity"),
             sql.col("subject").cast("string").alias("subject"),
             "from_at",
             "to_at",
             sql.col("count").cast("int").alias("count"),
-            say(finding.what).alias("what"),
-            say(finding.advice).alias("advice"),
-            sql.expr(finding.setting).cast("string").alias("setting"),
-            sql.expr(finding.saved).cast("bigint").alias("would_have_saved_ms"),
+            format_text(rule.what).alias("what"),
+            format_text(rule.advice).alias("advice"),
+            sql.expr(rule.setting).cast("string").alias("setting"),
+            sql.expr(rule.saved).cast("bigint").alias("would_have_saved_ms"),
             shown.alias("evidence"),
         ),
         tables.FINDINGS,
@@ -80,14 +81,14 @@ def look(finding: Finding, evidence: Evidence) -> DataFrame:
 
 
 def in_bursts(frame: DataFrame, *, by: list[str], at: str, gap_ms: int) -> DataFrame:
-    """Rows that follow one another within `gap_ms` have the same `burst`."""
+    """Add the column `burst`: consecutive rows at most `gap_ms` apart have the same number."""
     order = Window.partitionBy(*by).orderBy(at)
     apart = sql.unix_millis(sql.col(at)) - sql.unix_millis(sql.lag(at).over(order))
     return frame.withColumn("burst", sql.count_if(apart > gap_ms).over(order))
 
 
-def lasting(evidence: Evidence, least_ms: int) -> DataFrame:
-    """Generations that were in force for a while, with `to_at`: what soon passes is no state."""
+def lasting_generations(evidence: Evidence, least_ms: int) -> DataFrame:
+    """Generations that lasted at least `least_ms`, with their end as `to_at`."""
     order = Window.partitionBy("group_id").orderBy("offset")
     return (
         evidence.generations.withColumn("next_at", sql.lead("at").over(order))

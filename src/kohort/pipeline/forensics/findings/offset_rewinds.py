@@ -1,19 +1,19 @@
-"""Offsets that a group with members set back: records are read again.
+"""Offsets that went back while the group had members, so that records are processed again.
 
-An operator who sets offsets back does it while the group is empty, and means it. In a group with
-members somebody seeks, starts from an old state, or lost an offset and began anew.
+An operator resets offsets on purpose, while the group is empty. If the group has members, a program
+seeks back, restores an old state, or lost its offset and used auto.offset.reset.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding
-from kohort.pipeline.forensics.saying import number
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule
+from kohort.pipeline.forensics.sql_text import number
 
 
 def _find(evidence: Evidence) -> DataFrame:
     return (
-        evidence.stints.where("rewinds > 0 AND owner IS NOT NULL")
+        evidence.commit_runs.where("rewinds > 0 AND owner IS NOT NULL")
         .groupBy("group_id", sql.col("topic").alias("subject"))
         .agg(
             sql.sum("rewinds").alias("count"),
@@ -27,22 +27,22 @@ def _find(evidence: Evidence) -> DataFrame:
         )
         .selectExpr(
             "*",
-            f"CASE WHEN zeros > 0 THEN concat(' ', {number('zeros')}, ' of them to the very "
-            "beginning.') ELSE '' END AS beginning",
+            f"CASE WHEN zeros > 0 THEN concat(' ', {number('zeros')}, ' of them to offset "
+            "0.') ELSE '' END AS beginning",
         )
     )
 
 
-OFFSET_REWINDS = Finding(
+OFFSET_REWINDS = FindingRule(
     name="offset-rewinds",
-    meaning="Members committed lower offsets than were committed before.",
+    meaning="Members committed lower offsets than before.",
     find=_find,
     severity="CASE WHEN count >= 3 OR zeros > 0 THEN 'warning' ELSE 'notice' END",
-    what="{count:commit} of {subject}, in {partitions:partition}, went back, by {records:record} "
-    "in all and {furthest:number} at the most.{beginning} Those are read again, unless the topic "
-    "was made anew.",
-    advice="See whether the program seeks, or commits out of order from several threads; and "
-    "whether it falls back to auto.offset.reset.",
-    setting="CASE WHEN zeros > 0 THEN 'auto.offset.reset=none, to be told instead' END",
+    what="{count:commit} in {partitions:partition} of {subject} went back, by {records:record} in "
+    "total and at most {furthest:number} at once.{beginning} These records are processed again, "
+    "unless the topic was recreated.",
+    advice="Check whether the program seeks back, or commits out of order from several threads. "
+    "Set auto.offset.reset=none to get an error instead of a silent reset.",
+    setting="CASE WHEN zeros > 0 THEN 'auto.offset.reset=none' END",
     shown=("records", "furthest", "generations"),
 )

@@ -1,15 +1,15 @@
-"""A group that rebalances again and again, and not because of a deploy.
+"""A group that rebalances very often, and not because of a deploy.
 
-A deploy begins two rebalances for each member, one when it goes and one when it comes. A storm is
-many rebalances by few, at least three for each client that began any; or more of them than the
-group has members by far, where each newcomer has a new name.
+A deploy starts two rebalances for each member: one when it leaves and one when it joins. In a storm
+few clients start many rebalances, at least three each; or there are many more rebalances than
+members, if every new member has a new name.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding, in_bursts
-from kohort.pipeline.forensics.saying import count
+from kohort.pipeline.forensics.findings.finding import WHO, Evidence, FindingRule, in_bursts
+from kohort.pipeline.forensics.sql_text import count
 
 REBALANCES_MIN = 10
 PER_CLIENT_MIN = 3
@@ -19,7 +19,7 @@ GAP_MS = 10 * 60_000
 
 def _find(evidence: Evidence) -> DataFrame:
     ended = evidence.rebalances.where("ended_at IS NOT NULL").selectExpr(
-        "*", f"{WHO.replace('party', 'culprit')} AS who"
+        "*", f"{WHO.replace('party', 'initiator')} AS who"
     )
     return (
         in_bursts(ended, by=["group_id"], at="ended_at", gap_ms=GAP_MS)
@@ -43,26 +43,26 @@ def _find(evidence: Evidence) -> DataFrame:
         .selectExpr(
             "*",
             "CASE WHEN is_by_few THEN most END AS subject",
-            f"CASE WHEN is_by_few THEN concat(most, ' began the most') "
-            f"ELSE concat({count('clients', 'client')}, ' began them') END AS who",
-            "CASE WHEN is_by_few THEN most ELSE 'what starts and stops the members' END AS worst",
+            f"CASE WHEN is_by_few THEN concat(most, ' started most of them') "
+            f"ELSE concat({count('clients', 'client')}, ' started them') END AS who",
+            "CASE WHEN is_by_few THEN most ELSE 'the system that starts and stops the members' END"
+            " AS worst",
             "unix_millis(to_at) - unix_millis(from_at) AS span_ms",
-            "CASE WHEN is_exact THEN '' ELSE ' Who began them is inferred: no event tells.' END"
-            " AS doubt",
+            "CASE WHEN is_exact THEN '' ELSE ' The initiators are inferred.' END AS doubt",
         )
     )
 
 
-STORM = Finding(
+REBALANCE_STORM = FindingRule(
     name="rebalance-storm",
-    meaning="Many rebalances in a row, begun again and again by few clients.",
+    meaning="Many rebalances in a short time, most of them started by few clients.",
     find=_find,
     severity="CASE WHEN rebalancing_ms > span_ms / 5 OR count >= 30 THEN 'critical' "
     "ELSE 'warning' END",
-    what="{count:rebalance} within {span_ms:duration}, {rebalancing_ms:duration} of it between "
-    "generations. Most begin with {trigger}; {who}.{doubt}",
-    advice="Look at {worst} first. The other findings of this group may tell what it does; until "
-    "it is mended, stop it, and the group will be quiet.",
+    what="{count:rebalance} within {span_ms:duration}; the group spent {rebalancing_ms:duration} "
+    "rebalancing. The most frequent trigger is {trigger}; {who}.{doubt}",
+    advice="Check {worst} first; the other findings of this group may show the cause. Until it is "
+    "fixed, stop it to stabilise the group.",
     setting="CASE trigger WHEN 'session-expired' THEN 'session.timeout.ms=45000' "
     "WHEN 'member-left' THEN 'max.poll.interval.ms, or group.instance.id' "
     "WHEN 'member-joined' THEN 'group.instance.id' END",

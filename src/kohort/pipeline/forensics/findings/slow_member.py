@@ -1,18 +1,18 @@
-"""One member for which everybody waits: a rebalance is as long as its slowest join.
+"""One member for which all others wait: a rebalance takes as long as its slowest join.
 
-Without events, joins are not told. Members of an eager protocol commit once more before they join,
-so the one that committed long after all others, and after whom the generation soon followed, is
-taken for the slow one.
+Without events, join times are unknown. Members with an eager assignor commit once more before they
+join, so the slow member is the one that committed long after all others, shortly before the new
+generation.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
-from kohort.pipeline.forensics.gold.signs import signs
+from kohort.pipeline.forensics.findings.finding import WHO, Evidence, FindingRule
+from kohort.pipeline.forensics.gold.departure_inference import last_activity
 
 SLOW_MS = 10_000
-"""Others rejoin within a heartbeat or two; ten seconds are somebody at work on a batch."""
+"""Members rejoin within one or two heartbeats; 10 s means that one is processing a batch."""
 
 TIMES_THE_OTHERS = 3
 SEEN_MIN = 2
@@ -21,8 +21,8 @@ FOLLOWS_WITHIN_MS = 5_000
 
 def _find(evidence: Evidence) -> DataFrame:
     return (
-        _told(evidence)
-        .unionByName(_guessed(evidence))
+        _from_events(evidence)
+        .unionByName(_inferred(evidence))
         .selectExpr("*", f"{WHO} AS subject")
         .groupBy("group_id", "subject")
         .agg(
@@ -38,13 +38,13 @@ def _find(evidence: Evidence) -> DataFrame:
         .where(f"count >= {SEEN_MIN}")
         .selectExpr(
             "*",
-            "CASE WHEN is_exact THEN '' ELSE ' Told by commits: joins themselves are not kept.'"
+            "CASE WHEN is_exact THEN '' ELSE ' Inferred from commits; join times are unknown.'"
             " END AS doubt",
         )
     )
 
 
-def _told(evidence: Evidence) -> DataFrame:
+def _from_events(evidence: Evidence) -> DataFrame:
     joins = (
         "reverse(array_sort(transform(filter(participants, p -> p.join_took_ms IS NOT NULL), "
         "p -> named_struct('ms', p.join_took_ms, 'party', p.party, 'got', size(p.got)))))"
@@ -63,7 +63,7 @@ def _told(evidence: Evidence) -> DataFrame:
             "get(joins, 0).party AS party",
             "get(joins, 0).ms AS slowest_ms",
             "get(joins, 1).ms AS second_ms",
-            # Under a cooperative protocol the others went on meanwhile.
+            # With a cooperative assignor the other members continue meanwhile.
             "CASE WHEN protocol NOT LIKE '%cooperative%' THEN (get(joins, 0).ms - get(joins, 1).ms)"
             " * aggregate(slice(joins, 2, size(joins)), 0, (sum, j) -> sum + j.got) END AS cost_ms",
             "true AS is_exact",
@@ -71,30 +71,30 @@ def _told(evidence: Evidence) -> DataFrame:
     )
 
 
-def _guessed(evidence: Evidence) -> DataFrame:
-    heard = (
-        signs(evidence.stints)
+def _inferred(evidence: Evidence) -> DataFrame:
+    activity = (
+        last_activity(evidence.commit_runs)
         .groupBy("group_id", sql.col("generation").alias("generation_before"))
         .agg(
-            sql.expr("reverse(array_sort(collect_list(struct(last_sign, member_id))))").alias(
-                "heard"
+            sql.expr("reverse(array_sort(collect_list(struct(last_seen, member_id))))").alias(
+                "activity"
             )
         )
     )
     members = evidence.generations.selectExpr(
         "group_id", "generation", "at AS ended_at", "explode(members) AS party"
     )
-    late = "unix_millis(get(heard, 0).last_sign) - unix_millis(get(heard, 1).last_sign)"
+    late = "unix_millis(get(activity, 0).last_seen) - unix_millis(get(activity, 1).last_seen)"
     return (
         evidence.rebalances.where("NOT is_exact AND NOT is_cooperative AND ending = 'stable'")
-        .join(heard, ["group_id", "generation_before"])
-        .where(f"size(heard) >= 2 AND {late} >= {SLOW_MS}")
+        .join(activity, ["group_id", "generation_before"])
+        .where(f"size(activity) >= 2 AND {late} >= {SLOW_MS}")
         .where(
-            "unix_millis(ended_at) - unix_millis(get(heard, 0).last_sign) BETWEEN 0 AND "
+            "unix_millis(ended_at) - unix_millis(get(activity, 0).last_seen) BETWEEN 0 AND "
             f"{FOLLOWS_WITHIN_MS}"
         )
         .join(members, ["group_id", "generation", "ended_at"])
-        .where("party.member_id = get(heard, 0).member_id")
+        .where("party.member_id = get(activity, 0).member_id")
         .selectExpr(
             "group_id",
             "ended_at",
@@ -109,15 +109,15 @@ def _guessed(evidence: Evidence) -> DataFrame:
     )
 
 
-SLOW_MEMBER = Finding(
+SLOW_MEMBER = FindingRule(
     name="slow-member",
-    meaning="One member joins long after the others, which wait for it.",
+    meaning="One member rejoins long after the others, which wait for it.",
     find=_find,
     severity="CASE WHEN longest_ms >= 60000 THEN 'critical' ELSE 'warning' END",
-    what="In {count:rebalance} everybody waited for {subject}, up to {longest_ms:duration}, when "
-    "the next slowest took {second_ms:duration} at the most.{doubt}",
-    advice="It joins only when it polls, after its batch is done. Give it smaller batches, or do "
-    "the work beside the thread that polls.",
+    what="In {count:rebalance} all members waited for {subject}, up to {longest_ms:duration}; the "
+    "second slowest took at most {second_ms:duration}.{doubt}",
+    advice="Lower max.poll.records, or process records in another thread than the one that polls. "
+    "A member rejoins only when it polls, after its batch is done.",
     setting="'max.poll.records, lower than now'",
     saved="cost_ms",
     shown=("generations", "longest_ms"),

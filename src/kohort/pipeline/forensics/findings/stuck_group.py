@@ -1,24 +1,24 @@
-"""A group that gets nothing done: it rebalances without an end, or it has members that stand still.
+"""A group without progress: its rebalance does not end, or its members make no progress.
 
-That a rebalance is going on is only told by events. Without them a stuck group shows by its
-partitions: all that have something to read have an owner, and none of them moves.
+Only events record a rebalance in progress. Without them a group is stuck if all partitions with
+unread records have an owner, and no committed offset moves.
 """
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding
-from kohort.pipeline.forensics.saying import count, duration
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule
+from kohort.pipeline.forensics.sql_text import count, duration
 
 LONG_MS = 5 * 60_000
-"""As long as the usual rebalance timeout: by then everybody should have been given up."""
+"""The default rebalance timeout: by then the coordinator should have removed slow members."""
 
 
 def _find(evidence: Evidence) -> DataFrame:
-    return _between_generations(evidence).unionByName(_standing_still(evidence))
+    return _long_rebalances(evidence).unionByName(_without_progress(evidence))
 
 
-def _between_generations(evidence: Evidence) -> DataFrame:
+def _long_rebalances(evidence: Evidence) -> DataFrame:
     return (
         evidence.rebalances.where("is_exact AND coalesce(ending, '') != 'abandoned'")
         .crossJoin(sql.broadcast(evidence.until))
@@ -38,15 +38,15 @@ def _between_generations(evidence: Evidence) -> DataFrame:
             "* EXCEPT (is_now)",
             "CAST(NULL AS STRING) AS subject",
             "is_now",
-            f"concat('It was between generations for long, ', {count('count', 'time')}, ', ', "
-            f"{duration('took_ms')}, ' at the most', "
-            "CASE WHEN is_now THEN ', and is so now.' ELSE '.' END) AS how",
+            f"concat({count('count', 'rebalance')}, ' took 5 min or more, the longest ', "
+            f"{duration('took_ms')}, "
+            "CASE WHEN is_now THEN '; one is still in progress.' ELSE '.' END) AS how",
         )
         .drop("took_ms")
     )
 
 
-def _standing_still(evidence: Evidence) -> DataFrame:
+def _without_progress(evidence: Evidence) -> DataFrame:
     latest = Window.partitionBy("group_id").orderBy(sql.col("offset").desc())
     formed = (
         evidence.generations.withColumn("newest", sql.row_number().over(latest))
@@ -73,21 +73,22 @@ def _standing_still(evidence: Evidence) -> DataFrame:
             "until AS to_at",
             "array(generation) AS generations",
             "true AS is_now",
-            f"concat('It has members, and none of them moves on, with ', {count('lag', 'record')}, "
-            f"' to read in ', {count('count', 'partition')}, '. Whether it rebalances or its "
-            "programs hang, commits do not tell.') AS how",
+            f"concat('The group has members, but no committed offset moves: ', "
+            f"{count('lag', 'record')}, ' of lag in ', {count('count', 'partition')}, "
+            "'. The history does not show whether it is rebalancing or its programs hang.') AS how",
         )
     )
 
 
-STUCK_GROUP = Finding(
+STUCK_GROUP = FindingRule(
     name="stuck-group",
-    meaning="The group has members and gets nothing done.",
+    meaning="The group has members and makes no progress.",
     find=_find,
     severity="CASE WHEN is_now THEN 'critical' ELSE 'warning' END",
     what="{how}",
-    advice="See who is waited for: a member that heartbeats and neither joins nor polls holds "
-    "everybody until its rebalance timeout is over. Take a thread dump of it, then restart it.",
-    setting="'max.poll.interval.ms, not longer than everybody can wait'",
+    advice="Find the member that the group waits for: it sends heartbeats, but neither joins nor "
+    "polls. Take a thread dump of it and restart it. Lower max.poll.interval.ms to the longest "
+    "time that the group may wait.",
+    setting="'max.poll.interval.ms, at most the time that the group may wait'",
     shown=("generations",),
 )

@@ -1,9 +1,9 @@
-"""Members of one group that want different topics, for longer than a deploy takes."""
+"""Members of one group that subscribe to different topics for longer than a deploy takes."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding, lasting
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule, lasting_generations
 
 LASTING_MS = 10 * 60_000
 
@@ -11,7 +11,7 @@ LASTING_MS = 10 * 60_000
 def _find(evidence: Evidence) -> DataFrame:
     wanted = "transform(members, m -> array_sort(m.topics))"
     return (
-        lasting(evidence, LASTING_MS)
+        lasting_generations(evidence, LASTING_MS)
         .where(f"size(array_distinct({wanted})) > 1 AND forall(members, m -> m.topics IS NOT NULL)")
         .selectExpr(
             "*",
@@ -45,15 +45,15 @@ def _find(evidence: Evidence) -> DataFrame:
     )
 
 
-SUBSCRIPTION_MISMATCH = Finding(
+SUBSCRIPTION_MISMATCH = FindingRule(
     name="subscription-mismatch",
     meaning="Members of one group are subscribed to different topics.",
     find=_find,
     severity="'warning'",
-    what="For {span_ms:duration} the {size:number} members of this group did not want the same: "
-    "{subject} only some of them did. Those alone share the topic, however many others there are.",
-    advice="If that is a deploy that got stuck, finish it. If two programs share a group by "
-    "mistake, give each its own.",
-    setting="'group.id, another one for each program'",
+    what="For {span_ms:duration} only some of the {size:number} members subscribed to {subject}. "
+    "Only these members consume it.",
+    advice="If a deploy is incomplete, finish it. If two programs share this group by mistake, set "
+    "a different group.id for each.",
+    setting="'group.id, a different one for each program'",
     shown=("wanted_by", "generations"),
 )

@@ -1,24 +1,24 @@
-"""Members that have nothing to do: a partition has one reader, so there are more than can read."""
+"""Members without partitions: the group has more members than partitions."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding, lasting
-from kohort.pipeline.forensics.saying import count
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule, lasting_generations
+from kohort.pipeline.forensics.sql_text import count
 
 LASTING_MS = 10 * 60_000
-"""A cooperative rebalance leaves newcomers without anything for a moment."""
+"""In a cooperative rebalance a new member has no partitions for a short time."""
 
 
 def _find(evidence: Evidence) -> DataFrame:
     return (
-        lasting(evidence, LASTING_MS)
+        lasting_generations(evidence, LASTING_MS)
         .selectExpr(
             "*",
             "filter(members, m -> size(m.assigned) = 0 AND size(m.topics) > 0) AS idle",
             "aggregate(members, 0, (sum, m) -> sum + size(m.assigned)) AS partitions",
         )
-        # Where nobody has anything the topics are to blame, not the number of members.
+        # If no member has partitions, the topics are missing; that is another problem.
         .where("size(idle) > 0 AND partitions > 0")
         .groupBy("group_id")
         .agg(
@@ -35,15 +35,15 @@ def _find(evidence: Evidence) -> DataFrame:
     )
 
 
-TOO_MANY_MEMBERS = Finding(
+TOO_MANY_MEMBERS = FindingRule(
     name="too-many-members",
-    meaning="The group has members without any partition.",
+    meaning="The group has members without partitions.",
     find=_find,
     severity="CASE WHEN count > partitions THEN 'warning' ELSE 'notice' END",
-    what="{count:number} of {members:number} members had nothing to read, for {idle_ms:duration}: "
-    "the group has only {partitions:partition}. Each of them still takes part in every rebalance.",
-    advice="Run as many members as there are partitions, or add partitions. One in reserve is no "
-    "mistake, but it does not make the group faster.",
+    what="{count:number} of {members:number} members had no partitions for {idle_ms:duration}: "
+    "the group has only {partitions:partition}. Idle members still take part in every rebalance.",
+    advice="Run at most {partitions:member}, or add partitions to the topics. One spare member is "
+    "acceptable, but it does not add throughput.",
     setting=f"concat('at most ', {count('partitions', 'member')})",
     shown=("clients", "members", "partitions"),
 )

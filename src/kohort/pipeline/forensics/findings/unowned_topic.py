@@ -1,14 +1,14 @@
-"""A topic that a group with members is about, and none of them reads.
+"""A topic of the group that no member consumes, although the group has members.
 
-Either somebody is subscribed to it and nobody was assigned any of it, because it does not exist or
-the leader does not see it; or the group has committed offsets of it, which may have expired since,
-records wait, and nobody in the group wants it any more.
+Either a member subscribes to it and no partition is assigned, because the topic does not exist or
+the leader cannot see it. Or the group committed offsets for it, which may have expired since, there
+are newer records, and no member subscribes to it any more.
 """
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import Evidence, Finding, lasting
+from kohort.pipeline.forensics.findings.finding import Evidence, FindingRule, lasting_generations
 
 LASTING_MS = 10 * 60_000
 
@@ -16,7 +16,7 @@ LASTING_MS = 10 * 60_000
 def _find(evidence: Evidence) -> DataFrame:
     latest = Window.partitionBy("group_id").orderBy(sql.col("offset").desc())
     present = (
-        lasting(evidence, LASTING_MS)
+        lasting_generations(evidence, LASTING_MS)
         .withColumn("newest", sql.row_number().over(latest))
         .where("newest = 1 AND next_at IS NULL")
         .selectExpr(
@@ -30,25 +30,28 @@ def _find(evidence: Evidence) -> DataFrame:
         )
     )
     unseen = present.selectExpr("*", "explode(array_except(wanted, owned)) AS subject").selectExpr(
-        "*", "0L AS count", "0L AS lag", "'wanted, and assigned to nobody' AS how"
+        "*", "0L AS count", "0L AS lag", "'subscribed, but not assigned to any member' AS how"
     )
     left_behind = (
-        _waiting(evidence)
+        _unread(evidence)
         .groupBy("group_id", sql.col("topic").alias("subject"))
         .agg(sql.count("*").alias("count"), sql.sum("lag").alias("lag"))
         .join(present, "group_id")
         .where("NOT array_contains(wanted, subject)")
-        .selectExpr("*", "'not wanted any more, though the group has read it before' AS how")
+        .selectExpr(
+            "*",
+            "'no longer subscribed by any member, although the group consumed it before' AS how",
+        )
     )
     return unseen.unionByName(left_behind)
 
 
-def _waiting(evidence: Evidence) -> DataFrame:
-    """What was written after the group's last commit, even if that has expired by now."""
+def _unread(evidence: Evidence) -> DataFrame:
+    """The records after the group's last commit, even if that offset has expired."""
     place = ["topic", "partition"]
     ends = evidence.ends.groupBy(*place).agg(sql.max_by("log_end", "at").alias("log_end"))
     return (
-        evidence.stints.where("commits > 0")
+        evidence.commit_runs.where("commits > 0")
         .groupBy("group_id", *place)
         .agg(sql.max_by("last_committed", "last_log_offset").alias("committed"))
         .join(ends, place)
@@ -57,13 +60,14 @@ def _waiting(evidence: Evidence) -> DataFrame:
     )
 
 
-UNOWNED_TOPIC = Finding(
+UNOWNED_TOPIC = FindingRule(
     name="unowned-topic",
-    meaning="A topic the group is about is read by none of its members.",
+    meaning="No member consumes a topic of the group.",
     find=_find,
     severity="CASE WHEN lag > 0 THEN 'warning' ELSE 'notice' END",
-    what="{subject} is {how}, with {lag:record} of it to read.",
-    advice="If it is to be read, see that it exists, that it is spelled right, and that the leader "
-    "may see it. If it is not, delete the group's offsets of it, so that nobody waits for them.",
+    what="{subject} is {how}. It has {lag:unread record}.",
+    advice="If the topic should be consumed, check that it exists, that its name is spelled "
+    "correctly, and that the leader is authorised to describe it. If not, delete the group's "
+    "committed offsets of this topic.",
     shown=("generation", "wanted", "owned"),
 )

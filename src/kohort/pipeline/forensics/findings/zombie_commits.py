@@ -1,29 +1,28 @@
-"""Commits by somebody who does not own the partition any more.
+"""Commits by a client that no longer owns the partition.
 
-Kafka refuses most of them, and only Kohort's events tell that they were tried. Some are let in: of
-programs that commit in transactions without saying who they are, and of consumers that assign
-themselves. These show as two hands that write one offset: it falls, and in one step is back above
-where it was, and again.
+Kafka rejects most of them, and only Kohort's events record the attempts. Some succeed:
+transactional commits without group metadata, and commits of standalone consumers. Then two clients
+write one offset: it falls, and the next commit is above the old value again, repeatedly.
 """
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.findings.finding import WHO, Evidence, Finding
-from kohort.pipeline.forensics.saying import count
+from kohort.pipeline.forensics.findings.finding import WHO, Evidence, FindingRule
+from kohort.pipeline.forensics.sql_text import count
 
 ERRORS = "('ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID')"
 ZIGZAGS_MIN = 2
-"""One such fall may be a program that seeks, and reads fast."""
+"""A single one may be a program that seeks back and catches up quickly."""
 
 REFUSED_MIN = 2
-"""One refused commit is how a member learns that it is out."""
+"""A single rejected commit is how a member notices that it was removed."""
 
 _PLACE = ["group_id", "topic", "partition"]
 
 
 def _find(evidence: Evidence) -> DataFrame:
-    return _refused(evidence).unionByName(_let_in(evidence))
+    return _refused(evidence).unionByName(_accepted(evidence))
 
 
 def _refused(evidence: Evidence) -> DataFrame:
@@ -52,18 +51,20 @@ def _refused(evidence: Evidence) -> DataFrame:
         .where(f"count >= {REFUSED_MIN}")
         .selectExpr(
             "*",
-            f"concat('tried to commit ', {count('count', 'time')}, ' when it was not the owner any "
-            "more, and was refused with ', error) AS deed",
-            "false AS is_let_in",
+            f"concat('tried to commit ', {count('count', 'time')}, ' after it had lost its "
+            "partitions; the broker rejected it with ', error) AS action",
+            "false AS is_accepted",
         )
     )
 
 
-def _let_in(evidence: Evidence) -> DataFrame:
-    falls = evidence.stints.where("rewinds > 0 AND owner IS NOT NULL").select(*_PLACE).distinct()
+def _accepted(evidence: Evidence) -> DataFrame:
+    falls = (
+        evidence.commit_runs.where("rewinds > 0 AND owner IS NOT NULL").select(*_PLACE).distinct()
+    )
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     return (
-        # Only partitions that ever fell are put in order: nearly none.
+        # Sort only the few partitions whose offset ever fell.
         evidence.commits.where("NOT is_removed")
         .join(falls, _PLACE, "left_semi")
         .withColumn("step_before", sql.lag("step").over(order))
@@ -85,24 +86,25 @@ def _let_in(evidence: Evidence) -> DataFrame:
             "to_at",
             "CAST(NULL AS STRING) AS error",
             "generations",
-            "concat('has offsets that fell and were back in one step, ', "
-            f"{count('count', 'time')}, ': two commit it. Which of them is the owner nothing kept "
-            "tells') AS deed",
-            "true AS is_let_in",
+            "concat('has an offset that fell and rose again with the next commit, ', "
+            f"{count('count', 'time')}, ': two clients commit it. The history does not show which "
+            "of them is the owner') AS action",
+            "true AS is_accepted",
         )
     )
 
 
-ZOMBIE_COMMITS = Finding(
+ZOMBIE_COMMITS = FindingRule(
     name="zombie-commits",
-    meaning="Somebody commits offsets of partitions that are another's.",
+    meaning="A client commits offsets of partitions that another member owns.",
     find=_find,
-    severity="CASE WHEN is_let_in THEN 'critical' WHEN count >= 5 THEN 'warning' ELSE 'notice' END",
-    what="{subject} {deed}.",
-    advice="It works on after it was put out: what it did is done twice. Let it stop what it is at "
-    "work on when its partitions are taken, and commit before it gives them up. If it commits in "
-    "transactions, let it tell its group's metadata.",
-    setting="CASE WHEN is_let_in THEN 'a group.id for each program' "
-    "ELSE 'max.poll.interval.ms, longer than its longest batch' END",
+    severity="CASE WHEN is_accepted THEN 'critical' WHEN count >= 5 THEN 'warning' "
+    "ELSE 'notice' END",
+    what="{subject} {action}.",
+    advice="Stop processing and commit in onPartitionsRevoked(), and drop unfinished work in "
+    "onPartitionsLost(): records are processed twice otherwise. With transactions, pass "
+    "consumer.groupMetadata() to sendOffsetsToTransaction().",
+    setting="CASE WHEN is_accepted THEN 'group.id, a different one for each program' "
+    "ELSE 'max.poll.interval.ms, above the duration of its longest batch' END",
     shown=("generations", "error"),
 )

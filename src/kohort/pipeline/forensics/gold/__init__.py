@@ -1,5 +1,5 @@
-"""What a group's history means: rebalances and their causes, health, lag.
+"""The gold tables: rebalances and their causes, health and lag.
 
-Each file makes one table, or a part of one, from silver. Nothing here looks at single records in
-Python: all of it is what Spark can spread over a cluster.
+Each file builds one table, or a part of one, from silver. All of it runs in Spark; no Python code
+handles single records.
 """

@@ -1,13 +1,11 @@
-"""What made a rebalance begin, guessed from two generations and the commits around them.
+"""The trigger of a rebalance, inferred from two generations and the commits around them.
 
-Two generations tell who is new, who is gone and whose subscription changed, not in which order.
-The rules are asked in their order, and the first that applies answers. A rule's confidence is how
-often it is right: each was set by judgement and is measured on histories whose truth is known
-(docs/corpus.md). It is about the trigger; the culprit is the likeliest of those who can have
-pulled it, and null where there is nobody to name.
+Two generations show which members are new, which left and whose subscription changed, but not in
+which order. The first rule that applies is chosen. The confidence of a rule estimates how often its
+trigger is right; docs/reference/forensics-accuracy.md measures it on labelled histories. The
+initiator is the most likely candidate, or null.
 
-What is never guessed, because nothing kept tells of it: that an assignment could not be stored,
-that a group was over its capacity, and that a first join was parked for too long.
+Never inferred, because no record shows it: assignment-not-stored, over-capacity and join-expired.
 """
 
 from typing import Final
@@ -15,17 +13,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kohort.pipeline.forensics.gold.pairs import KEY, PARTY
+from kohort.pipeline.forensics.gold.generation_pairs import IDENTITY, KEY
 from kohort.types import value
 
 
 @value
-class Rule:
+class CauseRule:
     name: str
     when: str
     trigger: str
-    """As SQL, quotes included: some rules have a choice."""
-    culprit: str
+    """SQL; literals are quoted, because some rules have a CASE."""
+    initiator: str
     confidence: float
 
 
@@ -36,168 +34,168 @@ _RETURNED: Final = (
     f"get(filter(joined, m -> m.client_id = {_LEAVER}.client_id AND "
     f"m.client_host = {_LEAVER}.client_host), 0)"
 )
-"""Whoever is new and is the program that is gone."""
+"""The new member that is the same client as the departed one."""
 
 RULES: Final = (
-    Rule(
-        name="the history begins in the middle: who was before is not known",
+    CauseRule(
+        name="the history starts in the middle: the previous members are unknown",
         when="before IS NULL AND NOT is_first",
         trigger="NULL",
-        culprit="NULL",
+        initiator="NULL",
         confidence=0.0,
     ),
-    Rule(
-        name="nobody was there, and the first to come leads",
+    CauseRule(
+        name="the group was empty, and the first member is the leader",
         when="members_before = 0",
         trigger="'member-joined'",
-        culprit="leader_after",
+        initiator="leader_after",
         confidence=0.98,
     ),
-    Rule(
-        name="somebody was waited for until it was given up, and somebody is new",
+    CauseRule(
+        name="the group waited for a member until its timeout, and a member is new",
         when="exit.kind = 'waited' AND size(joined) > 0",
         trigger="'member-joined'",
-        culprit=f"coalesce({_RETURNED}, {_JOINER})",
+        initiator=f"coalesce({_RETURNED}, {_JOINER})",
         confidence=0.85,
     ),
-    Rule(
-        name="a member was in the generation and never asked for its part",
+    CauseRule(
+        name="a member joined the generation and never synced",
         when="exit.kind = 'unsynced'",
         trigger="'sync-expired'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.7,
     ),
-    Rule(
-        name="an instance is gone before its session was over: it does not leave by itself",
+    CauseRule(
+        name="a static member is gone before its session expired: it does not leave by itself",
         when="exit.kind = 'left' AND exit.is_static",
         trigger="'member-removed'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.9,
     ),
-    Rule(
-        name="a member is gone soon after its last commit, and nobody is new",
+    CauseRule(
+        name="a member is gone soon after its last commit, and no member is new",
         when="exit.kind = 'left' AND size(joined) = 0",
         trigger="'member-left'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.96,
     ),
-    Rule(
-        name="a member is gone soon after its last commit, and somebody is new",
+    CauseRule(
+        name="a member is gone soon after its last commit, and a member is new",
         when="exit.kind = 'left'",
         trigger="'member-left'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.92,
     ),
-    Rule(
-        name="a member's silence was its session timeout",
+    CauseRule(
+        name="a member had no activity for its session timeout",
         when="exit.kind = 'expired'",
         trigger="'session-expired'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.93,
     ),
-    Rule(
-        name="a member's silence was its rebalance timeout",
+    CauseRule(
+        name="a member had no activity for its rebalance timeout",
         when="exit.kind = 'stuck'",
         trigger="'member-left'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.9,
     ),
-    Rule(
-        name="a member was waited for until it was given up, and nobody is new",
+    CauseRule(
+        name="the group waited for a member until its timeout, and no member is new",
         when="exit.kind = 'waited'",
         trigger="'session-expired'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.5,
     ),
-    Rule(
-        name="a member that did not commit though others did is gone, and is back",
+    CauseRule(
+        name="a member that did not commit while others did is gone and has rejoined",
         when=f"exit.kind = 'mute' AND {_RETURNED} IS NOT NULL",
         trigger="'member-joined'",
-        culprit=_RETURNED,
+        initiator=_RETURNED,
         confidence=0.6,
     ),
-    Rule(
-        name="a member that did not commit though others did is gone",
+    CauseRule(
+        name="a member that did not commit while others did is gone",
         when="exit.kind = 'mute'",
         trigger="'session-expired'",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.85,
     ),
-    Rule(
-        name="a member that had not committed for long is gone",
+    CauseRule(
+        name="a member that had not committed for a long time is gone",
         when="exit IS NOT NULL",
         trigger="CASE WHEN exit.is_static THEN 'session-expired' ELSE 'member-left' END",
-        culprit=_LEAVER,
+        initiator=_LEAVER,
         confidence=0.6,
     ),
-    Rule(
-        name="somebody is new and nobody is gone",
+    CauseRule(
+        name="a member is new and none is gone",
         when="size(joined) > 0",
         trigger="'member-joined'",
-        culprit=_JOINER,
+        initiator=_JOINER,
         confidence=0.98,
     ),
-    Rule(
-        name="an instance has a new id, and the protocol is another one",
+    CauseRule(
+        name="a static member has a new member id, and the assignor changed",
         when="reborn IS NOT NULL AND before.protocol != after.protocol",
         trigger="'protocol-changed'",
-        culprit="reborn",
+        initiator="reborn",
         confidence=0.9,
     ),
-    Rule(
-        name="an instance has a new id, and a generation in between was never kept",
+    CauseRule(
+        name="a static member has a new member id, and a generation in between was not stored",
         when="reborn IS NOT NULL AND after.generation > before.generation + 1",
         trigger="'instance-restarted'",
-        culprit="reborn",
+        initiator="reborn",
         confidence=0.7,
     ),
-    Rule(
-        name="the leader wants other topics",
+    CauseRule(
+        name="the subscription of the leader changed",
         when="changed.member_id = before.leader",
         trigger="'leader-rejoined'",
-        culprit="changed",
+        initiator="changed",
         confidence=0.85,
     ),
-    Rule(
-        name="somebody wants other topics",
+    CauseRule(
+        name="the subscription of a member changed",
         when="changed IS NOT NULL",
         trigger="'subscription-changed'",
-        culprit="changed",
+        initiator="changed",
         confidence=0.9,
     ),
-    Rule(
-        name="the leader had partitions to give up, and joined again without them",
+    CauseRule(
+        name="the leader had to revoke partitions and rejoined",
         when="exists(givers, m -> m.member_id = before.leader)",
         trigger="'leader-rejoined'",
-        culprit=_LEADER,
+        initiator=_LEADER,
         confidence=0.7,
     ),
-    Rule(
-        name="somebody had partitions to give up, and joined again without them",
+    CauseRule(
+        name="a member had to revoke partitions and rejoined",
         when="size(givers) > 0",
         trigger="'subscription-changed'",
-        culprit="get(givers, 0)",
+        initiator="get(givers, 0)",
         confidence=0.85,
     ),
-    Rule(
+    CauseRule(
         name="nothing else has changed",
         when="true",
         trigger="'leader-rejoined'",
-        culprit=_LEADER,
+        initiator=_LEADER,
         confidence=0.9,
     ),
 )
 
 
-def causes(paired: DataFrame, silences: DataFrame) -> DataFrame:
-    """Each pair with its trigger, culprit, confidence and rule, and when it may have begun."""
+def causes(paired: DataFrame, departures: DataFrame) -> DataFrame:
+    """Each pair with its trigger, initiator, confidence and rule."""
     seen = (
-        paired.join(silences, ["group_id", "era", "seq"], "left")
+        paired.join(departures, ["group_id", "deletions", "seq"], "left")
         .withColumn("exit", sql.expr("get(exits, 0)"))
         .selectExpr(
             "*",
-            f"transform(joiners, m -> {PARTY}) AS joined",
-            f"transform(leavers, m -> {PARTY}) AS departed",
+            f"transform(joiners, m -> {IDENTITY}) AS joined",
+            f"transform(leavers, m -> {IDENTITY}) AS departed",
             _first("after.members", "m.member_id = after.leader", "leader_after"),
             _first("before.members", "m.member_id = before.leader", "leader_before"),
             _first(
@@ -213,27 +211,27 @@ def causes(paired: DataFrame, silences: DataFrame) -> DataFrame:
                 "changed",
             ),
             "transform(filter(before.members, m -> size(array_except(m.owned, m.assigned)) > 0), "
-            f"m -> {PARTY}) AS givers",
+            f"m -> {IDENTITY}) AS givers",
         )
     )
     return (
         seen.withColumn("rule", _choice("name"))
         .withColumn("trigger", _choice("trigger"))
-        .withColumn("culprit", _choice("culprit"))
+        .withColumn("initiator", _choice("initiator"))
         .withColumn("confidence", _choice("confidence"))
     )
 
 
 def _first(members: str, condition: str, name: str) -> str:
-    return f"get(transform(filter({members}, m -> {condition}), m -> {PARTY}), 0) AS {name}"
+    return f"get(transform(filter({members}, m -> {condition}), m -> {IDENTITY}), 0) AS {name}"
 
 
 def _choice(what: str) -> Column:
-    def answer(rule: Rule) -> str:
-        said = getattr(rule, what)
+    def expression(rule: CauseRule) -> str:
+        text = getattr(rule, what)
         if what == "name":
-            return f"'{said.replace(chr(39), chr(92) + chr(39))}'"
-        return f"{said}D" if what == "confidence" else said
+            return f"'{text.replace(chr(39), chr(92) + chr(39))}'"
+        return f"{text}D" if what == "confidence" else text
 
-    cases = " ".join(f"WHEN {rule.when} THEN {answer(rule)}" for rule in RULES)
+    cases = " ".join(f"WHEN {rule.when} THEN {expression(rule)}" for rule in RULES)
     return sql.expr(f"CASE {cases} END")

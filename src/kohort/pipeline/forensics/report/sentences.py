@@ -1,150 +1,134 @@
-"""What a report says in words: of all groups, and of one. Pure."""
+"""The sentences of a report, about all groups and about one. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.pipeline.forensics.report.material import Finding, Overview, Starter, Summary
-from kohort.pipeline.forensics.report.model import Answers
-from kohort.pipeline.forensics.report.pain import (
+from kohort.pipeline.forensics.report.report_model import (
+    FindingRow,
+    GroupAnswers,
+    GroupStatus,
+    GroupSummary,
+    Initiator,
+    ReportOverview,
+)
+from kohort.pipeline.forensics.report.severity import (
     HOUR_MS,
-    Need,
-    need,
     ownerless_share,
     rebalances_per_hour,
     rebalancing_share,
+    status_of,
 )
-from kohort.pipeline.forensics.report.words import (
-    DEEDS,
-    TRIGGERS,
-    count,
-    duration,
-    listed,
-    percent,
-)
+from kohort.text import rebalances as words
+from kohort.text.numbers import count, duration, joined, percent
 
-ONLY_EVENTS_KNOW: Final = (
-    "Only events know when a rebalance really began, how long its join and sync phases took, whom "
-    "everybody waited for, which reason a client gave, and which rebalances came to nothing."
+ONLY_IN_EVENTS: Final = (
+    "Only Kohort's events record when a rebalance started, how long its join and sync phases took, "
+    "which member was slowest, the reason a client gave, and which rebalances were interrupted."
 )
 
 CHANGES_MAX: Final = 2
-"""Whoever changes more at once does not know what helped."""
+"""Changing more settings at once hides which change helped."""
 
 
-def headline(groups: Sequence[Summary], total: int) -> str:
-    if not total:
-        return "There are no groups in these tables."
-    now = sum(need(each) is Need.NOW for each in groups)
-    soon = sum(need(each) is Need.SOON for each in groups)
-    if total == 1:
-        return {
-            (1, 0): "The one group here needs you now.",
-            (0, 1): "The one group here deserves a look.",
-            (0, 0): "The one group here is quiet.",
-        }[now, soon]
-    if now:
-        more = (
-            f", and {soon:,} more {'deserves' if soon == 1 else 'deserve'} a look" if soon else ""
-        )
-        return f"{now:,} of {total:,} groups {'needs' if now == 1 else 'need'} you now{more}."
-    if soon:
-        deserve = "deserves" if soon == 1 else "deserve"
-        return f"Nothing is critical; {soon:,} of {total:,} groups {deserve} a look."
-    return f"All {total:,} groups are quiet."
+def headline(groups: Sequence[GroupSummary], total: int) -> str:
+    return words.headline(
+        groups=total,
+        critical=sum(status_of(each) is GroupStatus.CRITICAL for each in groups),
+        warnings=sum(status_of(each) is GroupStatus.WARNING for each in groups),
+    )
 
 
-def worst(groups: Sequence[Summary], span_ms: int) -> str:
-    """About the first group, if it is in any need."""
-    if not groups or need(groups[0]) is Need.NONE:
+def worst(groups: Sequence[GroupSummary], span_ms: int) -> str:
+    """About the first group, unless it is healthy."""
+    if not groups or status_of(groups[0]) is GroupStatus.HEALTHY:
         return ""
     group = groups[0]
-    return f"Worst is {group.group_id}: {in_short(group, span_ms)}."
+    return f"Most severe: {group.group_id}: {in_short(group, span_ms)}."
 
 
-def in_short(group: Summary, span_ms: int) -> str:
-    """A group in half a sentence."""
+def in_short(group: GroupSummary, span_ms: int) -> str:
+    """A short description of a group: a clause without full stop."""
     if not group.rebalances:
-        return "no rebalances" if group.state else "offsets only, never any members"
-    said = f"{count(group.rebalances, 'rebalance')} in {duration(span_ms)}"
-    if starter := find_starter(group):
-        share = "all" if starter.rebalances == group.rebalances else f"{starter.rebalances:,}"
-        began = "" if group.rebalances == 1 else f"{share} of them "
-        said += f", {began}started by {starter.party.who}"
+        return "no rebalances" if group.state else "committed offsets only, no members"
+    parts = f"{count(group.rebalances, 'rebalance')} in {duration(span_ms)}"
+    if initiator := main_initiator(group):
+        share = "all" if initiator.rebalances == group.rebalances else f"{initiator.rebalances:,}"
+        of_them = "" if group.rebalances == 1 else f"{share} of them "
+        parts += f", {of_them}started by {initiator.identity.who}"
     if group.ownerless_ms >= 1000:
-        said += f"; {duration(group.ownerless_ms)} of partition-time without an owner"
-    return said
+        parts += f"; {duration(group.ownerless_ms)} of partition time without owner"
+    return parts
 
 
-def find_starter(group: Summary) -> Starter | None:
-    """Whoever began more than its share: at least a third of them, and more than the next."""
-    if not group.starters:
+def main_initiator(group: GroupSummary) -> Initiator | None:
+    """The client that started at least a third of the rebalances, and more than any other."""
+    if not group.initiators:
         return None
-    first, *others = group.starters
+    first, *others = group.initiators
     stands_out = not others or first.rebalances > others[0].rebalances
     return first if stands_out and first.rebalances * 3 >= group.rebalances else None
 
 
-def knowledge(overview: Overview) -> str:
+def knowledge(overview: ReportOverview) -> str:
     exact = sum(each.exact for each in overview.summaries)
     total = sum(each.rebalances for each in overview.summaries)
     if not total:
-        events = "with" if overview.events else "without"
-        return f"These tables, {events} events of a Kohort node, tell of no rebalance at all."
+        return "There are no rebalances in this time range."
     if exact == total:
         return (
-            "A Kohort node noted each of these rebalances itself: who began it, and how long every "
-            "part of it took."
+            "Kohort's events recorded every rebalance: its cause, its initiator and the duration "
+            "of each phase."
         )
     inferred = [each for each in overview.summaries if each.confidence is not None]
     number = sum(each.rebalances - each.exact for each in inferred)
     sure = sum((each.confidence or 0) * (each.rebalances - each.exact) for each in inferred)
     how = (
-        "worked out from the generations and commits of __consumer_offsets, with a mean "
-        f"confidence of {percent(sure / number) if number else 'nothing'}. {ONLY_EVENTS_KNOW}"
+        "inferred from the generations and commits in __consumer_offsets, with a mean "
+        f"confidence of {percent(sure / number) if number else '0 %'}. {ONLY_IN_EVENTS}"
     )
     if exact:
         return (
-            f"A Kohort node noted {exact:,} of {total:,} rebalances itself. "
-            f"Who began the others is {how}"
+            f"Kohort's events recorded {exact:,} of {total:,} rebalances. "
+            f"Causes and initiators of the others are {how}"
         )
-    return f"There are no events of a Kohort node here. Who began a rebalance is {how}"
+    return f"There are no Kohort events. Causes and initiators are {how}"
 
 
-def known(group: Summary) -> str:
-    """How it is known what is said of a group."""
+def known(group: GroupSummary) -> str:
+    """Whether the causes of a group's rebalances are exact or inferred."""
     if not group.rebalances:
         return ""
     if group.exact == group.rebalances:
-        return "Exact: told by the coordinator's own events."
+        return "Exact: recorded by the coordinator's events."
     sure = percent(group.confidence or 0)
     if group.exact:
         rest = group.rebalances - group.exact
         return f"{rest:,} of {group.rebalances:,} causes are inferred, with {sure} confidence."
-    return f"Causes are inferred, with {sure} confidence; times of costs are estimates."
+    return f"Causes are inferred, with {sure} confidence; durations are estimates."
 
 
-def about(group: Summary) -> str:
-    """What the group is, as the time of the report ended."""
+def about(group: GroupSummary) -> str:
+    """The group at the end of the report's time range."""
     members = count(group.members, "member")
     partitions = count(group.partitions, "partition")
-    under = f" under {group.protocol}" if group.protocol else ""
-    said = {
-        None: "Offsets without members.",
+    under = f", assignor {group.protocol}" if group.protocol else ""
+    parts = {
+        None: "Committed offsets without members.",
         "formed": f"{members}, {partitions}{under}.",
-        "emptied": f"Nobody is left of it; it had {partitions}{under}.",
+        "emptied": f"No members; it had {partitions}{under}.",
         "deleted": "Deleted.",
     }.get(group.state, "")
     if group.lag_records is None:
-        return said
+        return parts
     behind = sum(number for status, number in group.statuses if status != "ok")
-    said += f" {count(group.lag_records, 'record')} behind at the end"
+    parts += f" Lag at the end: {count(group.lag_records, 'record')}"
     if not behind:
-        return f"{said}."
-    return f"{said}; {count(behind, 'partition')} {'does' if behind == 1 else 'do'} not keep up."
+        return f"{parts}."
+    return f"{parts}; {count(behind, 'partition')} {'is' if behind == 1 else 'are'} lagging."
 
 
-def answers(group: Summary, findings: Sequence[Finding], span_ms: int) -> Answers:
-    return Answers(
+def answers(group: GroupSummary, findings: Sequence[FindingRow], span_ms: int) -> GroupAnswers:
+    return GroupAnswers(
         why=_why(group, span_ms),
         who=_who(group),
         cost=_cost(group),
@@ -152,98 +136,104 @@ def answers(group: Summary, findings: Sequence[Finding], span_ms: int) -> Answer
     )
 
 
-def _why(group: Summary, span_ms: int) -> str:
+def _why(group: GroupSummary, span_ms: int) -> str:
     if not group.rebalances:
         return (
-            "It did not rebalance in this time."
+            "It did not rebalance in this time range."
             if group.state
-            else "It has no members: somebody commits offsets under this name, and that is all."
+            else "It has no members: a standalone consumer commits offsets with this group id."
         )
     is_long = group.rebalances > 1 and group.known_ms >= HOUR_MS
-    rate = f", {rebalances_per_hour(group):.1f} an hour" if is_long else ""
-    said = f"{count(group.rebalances, 'rebalance')} in {duration(span_ms)}{rate}."
+    rate = f", {rebalances_per_hour(group):.1f} per hour" if is_long else ""
+    parts = f"{count(group.rebalances, 'rebalance')} in {duration(span_ms)}{rate}."
     (first, _), *others = group.triggers or [("unknown", 0)]
     if not others:
         each = "Each" if group.rebalances > 1 else "It"
-        return f"{said} {each} began because {_because(first)}."
+        return f"{parts} {each} started because {_because(first)}."
     reasons = [f"{_because(trigger)} ({number:,})" for trigger, number in group.triggers[:3]]
     more = len(group.triggers) - 3
     rest = f"; {count(more, 'other cause')}" if more > 0 else ""
-    return f"{said} They began because {'; '.join(reasons)}{rest}."
+    return f"{parts} Causes: {'; '.join(reasons)}{rest}."
 
 
-def _because(trigger: str) -> str:
-    return TRIGGERS.get(trigger, "of something unknown" if trigger == "unknown" else trigger)
+def _because(trigger: str, who: str | None = None) -> str:
+    return "of an unknown cause" if trigger == "unknown" else words.cause(trigger, who)
 
 
-def _who(group: Summary) -> str:
+def _who(group: GroupSummary) -> str:
     if not group.rebalances:
-        return "Nobody."
-    if not group.starters:
-        return "It cannot be told: no rebalance names anybody who began it."
-    first = group.starters[0]
-    if find_starter(group) is None:
+        return "No member started one."
+    if not group.initiators:
+        return "Unknown: no initiator is recorded for any rebalance."
+    first = group.initiators[0]
+    if main_initiator(group) is None:
         return (
-            f"Nobody in particular: {group.starters_total:,} programs began rebalances, none of "
+            f"No single client: {group.initiators_total:,} clients started rebalances, none of "
             f"them more than {first.rebalances:,}."
         )
-    deed = DEEDS.get(first.trigger, first.trigger)
+    cause = f"because {_because(first.trigger, 'it')}"
     if group.rebalances == 1:
-        return f"{first.party.who}, {deed}."
+        return f"{first.identity.who}, {cause}."
     mostly = "mostly " if first.rebalances > 1 else ""
-    said = f"{first.party.who} began {first.rebalances:,} of {group.rebalances:,}, {mostly}{deed}."
-    if len(group.starters) > 1:
-        second = group.starters[1]
-        said += f" Next is {second.party.who}, with {second.rebalances:,}."
-    return said
+    number = f"{first.rebalances:,} of {group.rebalances:,}"
+    parts = f"{first.identity.who} started {number}, {mostly}{cause}."
+    if len(group.initiators) > 1:
+        second = group.initiators[1]
+        parts += f" Next is {second.identity.who}, with {second.rebalances:,}."
+    return parts
 
 
-def _cost(group: Summary) -> str:
+def _cost(group: GroupSummary) -> str:
     if not group.rebalances:
-        return "Nothing."
-    said = []
+        return "No cost."
+    parts = []
     if group.ownerless_ms:
         is_exact = group.exact == group.rebalances
         about = "" if is_exact else "about "
-        said.append(
-            f"{about}{duration(group.ownerless_ms)} of partition-time without an owner "
-            f"({percent(ownerless_share(group))} of it)"
+        parts.append(
+            f"{about}{duration(group.ownerless_ms)} of partition time without owner "
+            f"({percent(ownerless_share(group))})"
         )
     if group.rebalancing_ms:
-        said.append(f"{percent(rebalancing_share(group))} of its time spent rebalancing")
+        parts.append(f"{percent(rebalancing_share(group))} of the time spent rebalancing")
     if group.moved:
-        needless = f", {group.moved_needlessly:,} needlessly" if group.moved_needlessly else ""
-        said.append(f"{count(group.moved, 'partition')} moved{needless}")
+        needless = f" ({group.moved_needlessly:,} needlessly)" if group.moved_needlessly else ""
+        parts.append(f"{count(group.moved, 'partition')} reassigned{needless}")
     if group.replayed:
-        said.append(f"{count(group.replayed, 'record')} read again")
-    if not said:
-        return "Nothing that could be measured."
-    text = listed(said)
+        parts.append(f"{count(group.replayed, 'record')} reprocessed")
+    if not parts:
+        return "No measurable cost."
+    text = joined(parts)
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _change(group: Summary, findings: Sequence[Finding]) -> str:
+def _change(group: GroupSummary, findings: Sequence[FindingRow]) -> str:
     advised = [each for each in findings if each.severity != "notice"] or list(findings)
-    if not advised and need(group) is not Need.NONE:
+    if not advised and status_of(group) is not GroupStatus.HEALTHY:
         return (
-            "No known pattern explains it. See below who comes and goes, and ask what starts them."
+            "No known pattern explains it. Check in the member list below which clients join and "
+            "leave, and what starts them."
         )
     if not advised:
-        return (
-            "Nothing: none of the known patterns shows."
-            if group.rebalances
-            else "Nothing, as far as rebalances go."
-        )
-    saved: dict[str, int] = {}
-    against: dict[str, list[str]] = {}
+        return "Nothing: no known problem was found." if group.rebalances else "Nothing."
+    by_change: dict[str, list[FindingRow]] = {}
     for each in advised:
-        change = each.setting or each.advice.partition(". ")[0].rstrip(".")
-        saved[change] = max(saved.get(change, 0), each.would_have_saved_ms or 0)
-        if each.finding not in against.setdefault(change, []):
-            against[change].append(each.finding)
-    said = [
-        f"{change}, against {listed([name.replace('-', ' ') for name in names])}"
-        + (f": up to {duration(saved[change])} of partition-time saved" if saved[change] else "")
-        for change, names in list(against.items())[:CHANGES_MAX]
-    ]
-    return "; then ".join(said) + "."
+        by_change.setdefault(each.setting or _first_sentence(each.advice), []).append(each)
+    return " ".join(_advice(same) for same in list(by_change.values())[:CHANGES_MAX])
+
+
+def _advice(findings: Sequence[FindingRow]) -> str:
+    """One change, for all findings that advise it."""
+    first = findings[0]
+    names = dict.fromkeys(each.finding.replace("-", " ") for each in findings)
+    text = f"For {joined(list(names))}: {_first_sentence(first.advice)}."
+    if first.setting:
+        text += f" Setting: {first.setting}."
+    saved_ms = max(each.would_have_saved_ms or 0 for each in findings)
+    if saved_ms:
+        text += f" It would have saved up to {duration(saved_ms)} of partition time."
+    return text
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")

@@ -1,22 +1,22 @@
-/* Pictures over time: who held which partition, how far behind the group was, and how long each
-   rebalance took. All of them draw themselves anew for the width they have. */
+/* Charts over time: the owner of each partition, the lag of the group, and the duration of each
+   rebalance. All charts are redrawn when the width changes. */
 
 const KINDS = {
-  came: ["member-joined", "instance-restarted"],
-  went: ["member-left", "member-removed"],
+  joined: ["member-joined", "instance-restarted"],
+  left: ["member-left", "member-removed"],
   changed: ["subscription-changed", "leader-rejoined", "protocol-changed"],
 };
 const kindOf = (trigger) =>
   Object.keys(KINDS).find((kind) => KINDS[kind].includes(trigger)) || "failed";
 
-/* Not by colour alone: up for who came, down for who went, a cross for failures. */
+/* Shapes as well as colours: up for joins, down for leaves, a cross for failures. */
 const SHAPES = {
-  came: "M0-5.5L5.5 4.5H-5.5Z",
-  went: "M0 5.5L5.5-4.5H-5.5Z",
+  joined: "M0-5.5L5.5 4.5H-5.5Z",
+  left: "M0 5.5L5.5-4.5H-5.5Z",
   changed: "M0-6L6 0L0 6L-6 0Z",
   failed: "M-5-2L-2-5L0-3L2-5L5-2L3 0L5 2L2 5L0 3L-2 5L-5 2L-3 0Z",
 };
-const KIND_WORDS = { came: "somebody came", went: "somebody left", changed: "something changed", failed: "somebody failed" };
+const KIND_WORDS = { joined: "a member joined", left: "a member left", changed: "subscription or protocol changed", failed: "a member failed" };
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 5e3, 15e3, 30e3, 6e4, 3e5, 9e5, 18e5, 36e5,
   108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 2592e6];
@@ -39,23 +39,23 @@ const atLeast = (from, to, least) => [from, Math.max(to, from + least)];
 const startOf = (each) => each.started_ms ?? each.ended_ms;
 const endOf = (each) => each.ended_ms ?? each.started_ms;
 
-/* Who held which partition when. `select` is told of the rebalance that is pointed at. */
+/* The owner of each partition over time. Calls `select` with the rebalance under the pointer. */
 class Timeline {
-  constructor(story, rebalances, select) {
-    Object.assign(this, { story, rebalances, select });
-    this.whole = [story.shown_from, Math.max(head.until - head.since, story.shown_from + 1)];
+  constructor(group, rebalances, select) {
+    Object.assign(this, { group, rebalances, select });
+    this.whole = [group.shown_from, Math.max(head.until - head.since, group.shown_from + 1)];
     this.view = this.whole;
     this.chosen = -1;
     this.ends = this.lastEnds();
-    this.hasGaps = story.stretches.some(([, , , gap]) => gap > 0)
+    this.hasGaps = group.ownership.some(([, , , gap]) => gap > 0)
       || [...this.ends.values()].some((end) => end < this.whole[1]);
     this.picture = s("svg", {
-      tabindex: "0", role: "application", "aria-describedby": "tale",
-      "aria-label": `Timeline of ${counted(rebalances.length, "rebalance")} over ${counted(story.places.length, "partition")}. `
-        + "Left and right go from rebalance to rebalance, plus and minus zoom, zero shows all.",
+      tabindex: "0", role: "application", "aria-describedby": "rebalance-text",
+      "aria-label": `Timeline of ${counted(rebalances.length, "rebalance")} over ${counted(group.partitions.length, "partition")}. `
+        + "Left and right select the previous and next rebalance, plus and minus zoom, zero shows all.",
     });
     this.lag = s("svg", { role: "img", "aria-label": this.lagWords() });
-    this.element = h("div", { class: "plot" }, this.picture, story.lag.length ? this.lag : null);
+    this.element = h("div", { class: "plot" }, this.picture, group.lag.length ? this.lag : null);
     this.picture.addEventListener("keydown", (event) => this.key(event));
     this.picture.addEventListener("pointermove", (event) => this.point(event));
     this.picture.addEventListener("pointerdown", (event) => this.press(event));
@@ -65,10 +65,10 @@ class Timeline {
     this.lag.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
 
-  /* Until when each row had any owner. */
+  /* The end of the last ownership of each row. */
   lastEnds() {
     const ends = new Map();
-    for (const [, , end, , runs] of this.story.stretches) {
+    for (const [, , end, , runs] of this.group.ownership) {
       for (let i = 0; i < runs.length; i += 2) {
         for (let row = runs[i]; row < runs[i] + runs[i + 1]; row += 1) {
           ends.set(row, Math.max(ends.get(row) ?? 0, end ?? Infinity));
@@ -79,17 +79,17 @@ class Timeline {
   }
 
   lagWords() {
-    const most = Math.max(0, ...this.story.lag.map(([, records]) => records));
-    const last = this.story.lag.at(-1);
+    const most = Math.max(0, ...this.group.lag.map(([, records]) => records));
+    const last = this.group.lag.at(-1);
     return last ? `Lag over time: at most ${counted(most, "record")}, ${number(last[1])} at the end.` : "";
   }
 
   draw() {
     const width = this.element.clientWidth;
     if (!width) return;
-    const rows = this.story.places.length;
+    const rows = this.group.partitions.length;
     const cap = width < 560 ? 76 : 190;
-    const longest = Math.max(0, ...this.story.places.map((place) => place.length));
+    const longest = Math.max(0, ...this.group.partitions.map((place) => place.length));
     this.gutter = rows ? Math.min(cap, Math.max(44, longest * 6.3 + 10)) : 44;
     this.top = 34;
     this.step = rows <= 16 ? 16 : rows <= 32 ? 12 : 9;
@@ -105,12 +105,12 @@ class Timeline {
     this.picture.replaceChildren(clip, ...this.labels(cap),
       s("g", { "clip-path": "url(#plot)" }, ...this.ownership(bottom), ...this.bands(bottom)), ...this.marks(),
       ...axis(this.x, this.view, this.width, bottom));
-    if (this.story.lag.length) this.drawLag(width);
+    if (this.group.lag.length) this.drawLag(width);
   }
 
   labels(cap) {
     const room = Math.floor((cap - 10) / 6.3);
-    return this.story.places.map((place, row) => {
+    return this.group.partitions.map((place, row) => {
       if (this.step < 12 && row % 2) return null;
       const words = place.length > room ? `…${place.slice(1 - room)}` : place;
       return s("text", { x: this.gutter - 6, y: this.top + row * this.step + this.step - 5, "text-anchor": "end" },
@@ -118,7 +118,7 @@ class Timeline {
     }).filter(Boolean);
   }
 
-  /* One path for each colour, whatever the number of partitions. */
+  /* One path for each colour, for any number of partitions. */
   ownership(bottom) {
     const [from, to] = this.view;
     const thick = this.step - 2;
@@ -133,15 +133,15 @@ class Timeline {
         }
       }
     };
-    for (const [who, begin, end, gap, runs] of this.story.stretches) {
+    for (const [who, begin, end, gap, runs] of this.group.ownership) {
       paint(held[who % 10] ||= [], begin, end ?? this.whole[1], runs, 0.5);
       if (gap) paint(gaps, begin - gap, begin, runs, 1);
     }
     this.ends.forEach((end, row) => end < this.whole[1] && paint(gaps, end, this.whole[1], [row, 1], 1));
     const away = [];
-    this.story.absences.forEach(({ from_ms: begin, to_ms: end }) =>
-      paint(away, begin, end ?? this.whole[1], [0, this.story.places.length], 1));
-    const ground = this.story.places.map((_, row) =>
+    this.group.empty_periods.forEach(({ from_ms: begin, to_ms: end }) =>
+      paint(away, begin, end ?? this.whole[1], [0, this.group.partitions.length], 1));
+    const ground = this.group.partitions.map((_, row) =>
       rect(this.gutter, this.top + row * this.step, this.width, thick)).join("");
     return [
       s("path", { class: "row", d: ground || rect(this.gutter, this.top, this.width, bottom - this.top) }),
@@ -170,7 +170,7 @@ class Timeline {
     return made;
   }
 
-  /* The chosen one on top of all. */
+  /* The selected mark is drawn last, on top of the others. */
   marks() {
     const [from, to] = this.view;
     const made = [];
@@ -191,10 +191,10 @@ class Timeline {
 
   drawLag(width) {
     const tall = 84;
-    const most = Math.max(1, ...this.story.lag.map(([, records]) => records));
+    const most = Math.max(1, ...this.group.lag.map(([, records]) => records));
     const y = (records) => 8 + (1 - records / most) * (tall - 8);
-    const points = this.story.lag.map(([at, records]) => `${this.x(at).toFixed(1)} ${y(records).toFixed(1)}`);
-    const [first, last] = [this.story.lag[0][0], this.story.lag.at(-1)[0]];
+    const points = this.group.lag.map(([at, records]) => `${this.x(at).toFixed(1)} ${y(records).toFixed(1)}`);
+    const [first, last] = [this.group.lag[0][0], this.group.lag.at(-1)[0]];
     const clip = s("clipPath", { id: "lag" }, s("rect", { x: this.gutter, y: 0, width: this.width, height: tall + 1 }));
     this.lag.setAttribute("viewBox", `0 0 ${width} ${tall + 6}`);
     this.lag.setAttribute("height", tall + 6);
@@ -287,27 +287,27 @@ class Timeline {
   }
 
   words(row, ms) {
-    const place = this.story.places[row];
+    const place = this.group.partitions[row];
     if (place === undefined) return "";
-    const away = this.story.absences.find(({ from_ms: a, to_ms: b }) => ms >= a && ms < (b ?? Infinity));
-    if (away) return `${moment(ms)}: the group had no members`;
+    const away = this.group.empty_periods.find(({ from_ms: a, to_ms: b }) => ms >= a && ms < (b ?? Infinity));
+    if (away) return `${shortTime(ms)}: the group had no members`;
     const has = (runs) => runs.some((first, i) => i % 2 === 0 && row >= first && row < first + runs[i + 1]);
-    const holder = this.story.stretches.find(([, a, b, , runs]) => ms >= a && ms < (b ?? Infinity) && has(runs));
+    const holder = this.group.ownership.find(([, a, b, , runs]) => ms >= a && ms < (b ?? Infinity) && has(runs));
     if (holder) {
       const [who, a, b] = holder;
-      const until = b === null ? "and still has it" : `to ${moment(b)}, ${duration(b - a)}`;
-      return `${place}: ${this.story.names[who]}, from ${moment(a)} ${until}`;
+      const until = b === null ? "to the end" : `to ${shortTime(b)}, ${duration(b - a)}`;
+      return `${place}: ${this.group.names[who]}, from ${shortTime(a)} ${until}`;
     }
-    const next = this.story.stretches.find(([, a, , gap, runs]) => gap && ms >= a - gap && ms < a && has(runs));
-    return next ? `${place}: nobody had it for ${duration(next[3])}, until ${moment(next[1])}` : `${place}: nobody had it`;
+    const next = this.group.ownership.find(([, a, , gap, runs]) => gap && ms >= a - gap && ms < a && has(runs));
+    return next ? `${place}: no owner for ${duration(next[3])}, until ${shortTime(next[1])}` : `${place}: no owner`;
   }
 
   pointLag(event) {
     const ms = this.at(this.place(event)[0]);
-    const point = this.story.lag.findLast(([at]) => at <= ms);
+    const point = this.group.lag.findLast(([at]) => at <= ms);
     if (!point) return hint(event, "");
-    const seconds = point[2] === null ? "" : `; the partition furthest behind by ${duration(point[2] * 1000)}`;
-    return hint(event, `${moment(point[0])}: ${counted(point[1], "record")} behind${seconds}`);
+    const seconds = point[2] === null ? "" : `; the largest lag of a partition is ${duration(point[2] * 1000)}`;
+    return hint(event, `${shortTime(point[0])}: ${counted(point[1], "record")} behind${seconds}`);
   }
 
   press(event) {
@@ -327,14 +327,14 @@ class Timeline {
 
 const compact = (n) => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(n);
 
-/* How long each rebalance took, one bar each, in their order. */
+/* The duration of each rebalance, one bar each, in their order. */
 class Durations {
   constructor(rebalances, select) {
     Object.assign(this, { rebalances, select, chosen: -1 });
     const longest = Math.max(0, ...rebalances.map((each) => each.duration_ms ?? 0));
     this.most = Math.max(longest, 1);
     this.picture = s("svg", { class: "bars", role: "img",
-      "aria-label": `How long ${counted(rebalances.length, "rebalance")} took: at most ${duration(longest)}.` });
+      "aria-label": `Durations of ${counted(rebalances.length, "rebalance")}: at most ${duration(longest)}.` });
     this.element = h("div", { class: "plot" }, this.picture);
     this.picture.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
@@ -366,10 +366,10 @@ class Durations {
   }
 
   words(each) {
-    const when = moment(startOf(each));
-    if (each.duration_ms === null) return `${when}: nobody knows for how long`;
+    const when = shortTime(startOf(each));
+    if (each.duration_ms === null) return `${when}: duration unknown`;
     if (each.join_ms === null || each.sync_ms === null) return `${when}: ${duration(each.duration_ms)}`;
-    return `${when}: ${duration(each.duration_ms)}; joining ${duration(each.join_ms)}, assigning ${duration(each.sync_ms)}`;
+    return `${when}: ${duration(each.duration_ms)}; join ${duration(each.join_ms)}, sync ${duration(each.sync_ms)}`;
   }
 
   choose(index) { this.chosen = index; this.draw(); }

@@ -1,7 +1,7 @@
-"""What is known of a group at one moment, and until when it held: generations in their order.
+"""The generations of a group in order, each with the time until which it was valid.
 
-A rebalance's beginning is known only from events. It belongs to the last generation that was kept
-before it, and is believed only if it lies between that one's time and the next one's.
+Only events record the start of a rebalance. It belongs to the last generation stored before it, and
+is used only if it lies between the timestamps of that one and the next.
 """
 
 from typing import Final
@@ -10,17 +10,17 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 GROUP: Final = ["log_partition", "group_id"]
-"""A group lives in one partition of `__consumer_offsets`; another one there is another group."""
+"""A group is in one partition of `__consumer_offsets`; the same id in another is another group."""
 
 _IS_COOPERATIVE: Final = (
     "coalesce(protocol LIKE '%cooperative%', false) "
     "OR exists(members, each -> size(each.owned) > 0)"
 )
-"""Members of eager protocols give up all they own before they join, and so tell of none."""
+"""Members with an eager assignor revoke all partitions before they join, so they report none."""
 
 
 def number(generations: DataFrame) -> DataFrame:
-    """Generations as `n` = 1, 2, ... within their group, each with what is needed of the next."""
+    """Generations with their number `n` = 1, 2, ... in the group, and columns of the next one."""
     order = Window.partitionBy(*GROUP).orderBy("log_offset")
     numbered = generations.withColumnsRenamed(
         {"partition": "log_partition", "offset": "log_offset"}
@@ -35,15 +35,15 @@ def number(generations: DataFrame) -> DataFrame:
 
 
 def find_starts(snapshots: DataFrame, events: DataFrame) -> DataFrame:
-    """When the rebalance began that ended a snapshot: `log_partition, group_id, n, started_at`.
+    """The start of the rebalance that ended a snapshot: `log_partition, group_id, n, started_at`.
 
-    Of several that followed one another before the next generation was kept, the first counts.
+    If several rebalances started before the next generation was stored, the first counts.
     """
-    began = events.where("event = 'rebalance-started'").select("group_id", "generation", "at")
+    started = events.where("event = 'rebalance-started'").select("group_id", "generation", "at")
     ended = events.where("event = 'rebalance-ended'").selectExpr(
         "group_id", "generation_before AS generation", "started_at AS at"
     )
-    starts = began.unionByName(ended).withColumn("is_start", sql.lit(1))
+    starts = started.unionByName(ended).withColumn("is_start", sql.lit(1))
     kept = snapshots.where("kind <> 'deleted'").select(
         "group_id",
         "generation",
@@ -63,7 +63,7 @@ def find_starts(snapshots: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def find_departures(events: DataFrame) -> DataFrame:
-    """Who is out since when and how: `group_id, member_id, left_at, departure`, once a member."""
+    """One row per departed member: `group_id, member_id, left_at, departure`."""
     gone = events.where("event = 'member-gone'").selectExpr(
         "group_id", "party.member_id", "at", "departure"
     )

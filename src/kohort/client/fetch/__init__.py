@@ -1,0 +1,1 @@
+"""Subscription state, fetch positions, fetch requests and record decoding."""

@@ -1,0 +1,1 @@
+"""The types of group. `group` is the interface that all of them share."""

@@ -1,1 +1,0 @@
-"""Histories of groups with known truth, made from a seed: ordinary days and each pathology."""

@@ -1,0 +1,1 @@
+"""A package, so that package-scoped fixtures end with its last test."""

@@ -1,0 +1,220 @@
+"""Runs the test suites: `python -m tests.suite quick|test|full`, three pytest processes at a time.
+
+`quick` is everything that is pure or in-process. `test` is everything without the marker `full`.
+`full` is what `test` leaves out: tests with the marker `full`, and Hypothesis tests with more
+examples. One Apache Kafka broker serves all processes of a run.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.apache.shared import ADDRESS, shared_kafka
+from tests.apache.unavailable import Unavailable
+
+LANES = 3
+"""For two cores: tests often wait for brokers, timers and JVMs."""
+
+SLOWEST = 20
+
+NO_TESTS_COLLECTED = 5
+
+QUICK = (
+    (
+        "tests/wire",
+        "tests/assignors",
+        "tests/events",
+        "tests/settings",
+        "tests/text",
+        "tests/types",
+        "tests/virtual_time",
+    ),
+    (
+        "tests/log",
+        "tests/sim",
+        # Starts processes, and shrinks failures.
+        "--ignore=tests/sim/test_determinism.py",
+        "--ignore=tests/sim/test_plans.py",
+    ),
+    (
+        "tests/node",
+        # Real sockets, processes and disks.
+        "--ignore-glob=tests/node/test_*_disk.py",
+        "--ignore=tests/node/clients",
+        "--ignore=tests/node/test_hostile.py",
+        "--ignore=tests/node/test_kill.py",
+        "--ignore=tests/node/test_loading.py",
+        "--ignore=tests/node/test_node_pages.py",
+        "--ignore=tests/node/test_sockets.py",
+    ),
+    (
+        "tests/coordinator",
+        "tests/protocol",
+        "tests/client",
+        "--ignore-glob=tests/client/test_consumer_*",
+        "--ignore=tests/client/test_member_cluster.py",
+    ),
+)
+"""The longest first, so that both lanes end at about the same time."""
+
+SHARDS = (
+    ("tests/pipeline", "--ignore=tests/pipeline/forensics"),
+    ("tests/pipeline/forensics",),
+    ("tests/cli", "tests/demo"),
+    ("tests/contract", "--ignore=tests/contract/behaviours"),
+    # Native tracebacks: ast.parse of Python 3.11 can fail if several threads use it.
+    ("tests/contract/behaviours", "--tb=native"),
+    ("tests/sim", "tests/coordinator", "tests/client/test_member_stateful.py"),
+    ("tests/node", "tests/client", "--ignore=tests/client/test_member_stateful.py"),
+)
+"""All other tests are one more shard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    shards: Sequence[Sequence[str]]
+    options: Sequence[str]
+    has_kafka: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    title: str
+    status: int
+    output: str
+    seconds: float
+    durations: Mapping[str, float]
+
+
+def rest_of(shards: Sequence[Sequence[str]]) -> list[str]:
+    """The pytest arguments for every test outside of these shards."""
+    paths = [word for shard in shards for word in shard if not word.startswith("-")]
+    return ["tests", *(f"--ignore={path}" for path in paths)]
+
+
+# `make check` runs the repository rules.
+EVERYTHING = (*SHARDS[:2], [*rest_of(SHARDS), "--ignore=tests/tidy"], *SHARDS[2:])
+
+SUITES = {
+    "quick": Suite(
+        shards=QUICK, options=("-m", "not full", "--hypothesis-profile=quick"), has_kafka=False
+    ),
+    "test": Suite(shards=EVERYTHING, options=("-m", "not full"), has_kafka=True),
+    "full": Suite(
+        shards=EVERYTHING,
+        options=("-m", "full or hypothesis", "--hypothesis-profile=full"),
+        has_kafka=True,
+    ),
+}
+
+
+class Runner:
+    def __init__(self, options: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._options = options
+        self._environment = environment
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    def run(self, shard: Sequence[str]) -> Result:
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory() as name:
+            report = Path(name) / "report.xml"
+            words = [sys.executable, "-m", "pytest", *shard, *self._options]
+            status, output = self._call([*words, f"--junitxml={report}"])
+            return Result(
+                title=" ".join(word for word in shard if not word.startswith("-")),
+                status=0 if status == NO_TESTS_COLLECTED else status,
+                output=output,
+                seconds=time.monotonic() - started,
+                durations=read_durations(report) if report.exists() else {},
+            )
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            for process in self._running:
+                process.terminate()
+
+    def _call(self, words: Sequence[str]) -> tuple[int, str]:
+        with self._lock:
+            if self._is_stopped:
+                return 1, ""
+            process = subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=self._environment,
+            )
+            self._running.add(process)
+        output, _ = process.communicate()
+        with self._lock:
+            self._running.discard(process)
+        return process.returncode, output
+
+
+def read_durations(report: Path) -> dict[str, float]:
+    """The seconds of every test, from a JUnit report that pytest has written."""
+    return {
+        f"{case.get('classname')}::{case.get('name')}": float(case.get("time") or 0)
+        for case in ET.parse(report).iter("testcase")  # noqa: S314  # pytest wrote it
+    }
+
+
+def slowest(results: Sequence[Result], count: int) -> list[tuple[float, str]]:
+    every = ((seconds, name) for each in results for name, seconds in each.durations.items())
+    return sorted(every, reverse=True)[:count]
+
+
+def run_shards(runner: Runner, shards: Sequence[Sequence[str]]) -> list[Result]:
+    """Prints the output of each shard when it ends."""
+    results = []
+    with ThreadPoolExecutor(LANES) as pool:
+        running = [pool.submit(runner.run, shard) for shard in shards]
+        try:
+            for ended in as_completed(running):
+                result = ended.result()
+                print(f"== {result.title} ({result.seconds:.0f} s)\n{result.output}", flush=True)
+                results.append(result)
+        except BaseException:
+            runner.stop()
+            raise
+    return results
+
+
+def main(name: str) -> int:
+    suite = SUITES[name]
+    started = time.monotonic()
+    environment = dict(os.environ)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tests-")))
+        if suite.has_kafka:
+            try:
+                kafka = stack.enter_context(shared_kafka(directory))
+                environment[ADDRESS] = kafka.bootstrap_servers
+            except Unavailable as reason:
+                # Tests that need it are skipped, or fail with CI=true.
+                print(reason)
+        results = run_shards(Runner(suite.options, environment), suite.shards)
+
+    print(f"== The {SLOWEST} slowest tests")
+    for seconds, test in slowest(results, SLOWEST):
+        print(f"{seconds:7.1f} s  {test}")
+    failed = [result.title for result in results if result.status != 0]
+    verdict = f"FAILED: {', '.join(failed)}" if failed else "All passed"
+    print(f"== {verdict} in {time.monotonic() - started:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

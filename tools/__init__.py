@@ -1,0 +1,1 @@
+"""Programs for the development of Kohort. They are not part of the installed package."""

@@ -1,0 +1,1 @@
+"""Labelled histories of consumer groups, generated from a seed."""
