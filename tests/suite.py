@@ -3,8 +3,12 @@
 `quick` is everything that is pure or in-process. `test` is everything without the marker `full`.
 `full` is what `test` leaves out: tests with the marker `full`, and Hypothesis tests with more
 examples. One Apache Kafka broker serves all processes of a run.
+
+Tests that fail run once more, alone, when all other tests have ended. Those that pass then are
+listed as unstable: they depend on the load of the machine or have a race, and must be repaired.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +19,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.apache.shared import ADDRESS, shared_kafka
@@ -27,6 +31,11 @@ LANES = 3
 SLOWEST = 20
 
 NO_TESTS_COLLECTED = 5
+
+TESTS_FAILED = 1
+
+RERUN_MAX = 5
+"""Failed tests of one shard that are run again; more failures are no coincidence."""
 
 QUICK = (
     (
@@ -93,6 +102,12 @@ class Result:
     output: str
     seconds: float
     durations: Mapping[str, float]
+    failed: Sequence[str]
+    """Node ids."""
+
+    @property
+    def may_rerun(self) -> bool:
+        return self.status == TESTS_FAILED and 0 < len(self.failed) <= RERUN_MAX
 
 
 def rest_of(shards: Sequence[Sequence[str]]) -> list[str]:
@@ -129,14 +144,17 @@ class Runner:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as name:
             report = Path(name) / "report.xml"
+            cache = Path(name) / "cache"
             words = [sys.executable, "-m", "pytest", *shard, *self._options]
-            status, output = self._call([*words, f"--junitxml={report}"])
+            words += [f"--junitxml={report}", "-o", f"cache_dir={cache}"]
+            status, output = self._call(words)
             return Result(
                 title=" ".join(word for word in shard if not word.startswith("-")),
                 status=0 if status == NO_TESTS_COLLECTED else status,
                 output=output,
                 seconds=time.monotonic() - started,
                 durations=read_durations(report) if report.exists() else {},
+                failed=read_failed(cache),
             )
 
     def stop(self) -> None:
@@ -171,6 +189,12 @@ def read_durations(report: Path) -> dict[str, float]:
     }
 
 
+def read_failed(cache: Path) -> list[str]:
+    """The node ids of the failed tests, from the cache of pytest."""
+    path = cache / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(path.read_text())) if path.exists() else []
+
+
 def slowest(results: Sequence[Result], count: int) -> list[tuple[float, str]]:
     every = ((seconds, name) for each in results for name, seconds in each.durations.items())
     return sorted(every, reverse=True)[:count]
@@ -192,6 +216,33 @@ def run_shards(runner: Runner, shards: Sequence[Sequence[str]]) -> list[Result]:
     return results
 
 
+def rerun(runner: Runner, results: Sequence[Result]) -> list[Result]:
+    """Run the failed tests again, one shard after the other; the results of the shards then."""
+    final = []
+    for result in results:
+        if not result.may_rerun:
+            final.append(result)
+            continue
+        again = runner.run(result.failed)
+        print(f"== Second run of failed tests of {result.title}\n{again.output}", flush=True)
+        final.append(replace(result, status=again.status))
+    return final
+
+
+def print_verdict(results: Sequence[Result], final: Sequence[Result], seconds: float) -> bool:
+    """Whether all tests passed, at least in their second run."""
+    print(f"== The {SLOWEST} slowest tests")
+    for duration, test in slowest(results, SLOWEST):
+        print(f"{duration:7.1f} s  {test}")
+    for first, second in zip(results, final, strict=True):
+        if first.status != 0 and second.status == 0:
+            print(f"== UNSTABLE, passed in the second run: {', '.join(first.failed)}")
+    failed = [result.title for result in final if result.status != 0]
+    verdict = f"FAILED: {', '.join(failed)}" if failed else "All passed"
+    print(f"== {verdict} in {seconds:.0f} s")
+    return not failed
+
+
 def main(name: str) -> int:
     suite = SUITES[name]
     started = time.monotonic()
@@ -205,15 +256,11 @@ def main(name: str) -> int:
             except Unavailable as reason:
                 # Tests that need it are skipped, or fail with CI=true.
                 print(reason)
-        results = run_shards(Runner(suite.options, environment), suite.shards)
-
-    print(f"== The {SLOWEST} slowest tests")
-    for seconds, test in slowest(results, SLOWEST):
-        print(f"{seconds:7.1f} s  {test}")
-    failed = [result.title for result in results if result.status != 0]
-    verdict = f"FAILED: {', '.join(failed)}" if failed else "All passed"
-    print(f"== {verdict} in {time.monotonic() - started:.0f} s")
-    return 1 if failed else 0
+        runner = Runner(suite.options, environment)
+        results = run_shards(runner, suite.shards)
+        # Pure tests have no excuse.
+        final = rerun(runner, results) if suite.has_kafka else results
+    return 0 if print_verdict(results, final, time.monotonic() - started) else 1
 
 
 if __name__ == "__main__":

@@ -105,6 +105,22 @@ def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
     }
 
 
+def describe_all_groups(cluster: Cluster, topic: str) -> list[Row]:
+    """The rows of `--describe --all-groups --offsets` that are about this topic.
+
+    The tool prints an error and no rows if a group disappears while it runs. Tests that run at the
+    same time on the shared Apache Kafka delete groups, so it is run again after such an error.
+    """
+
+    def rows() -> list[Row]:
+        ended = cluster.run("kafka-consumer-groups", "--describe", "--all-groups", "--offsets")
+        if "GroupIdNotFoundException" in ended.out:
+            return []
+        return [row for row in read_tables(ended.out) if row["TOPIC"] == topic]
+
+    return wait_until(rows, 60, f"rows about {topic}")
+
+
 def list_groups(cluster: Cluster, *what: str) -> set[str]:
     return set(cluster.run("kafka-consumer-groups", "--list", *what).lines)
 

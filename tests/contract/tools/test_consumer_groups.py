@@ -5,6 +5,7 @@ from tests.contract.tools.cluster_setup import (
     commit,
     committed,
     describe,
+    describe_all_groups,
     list_groups,
     member,
     write,
@@ -120,9 +121,8 @@ def test_all_groups_are_described_at_once(cluster: Cluster) -> None:
     for group in groups:
         commit(cluster, group, {(topic, 0): 0})
 
-    ended = cluster.run("kafka-consumer-groups", "--describe", "--all-groups", "--offsets")
+    rows = describe_all_groups(cluster, topic)
 
-    rows = [row for row in read_tables(ended.out) if row["TOPIC"] == topic]
     assert {row["GROUP"] for row in rows} == groups
 
 
