@@ -205,14 +205,14 @@ class Coordinator:
 
     def _answer_unready(self, builder: OutcomeBuilder, command: Request) -> None:
         if self.phase is CoordinatorState.STOPPED:
-            # DEVIATION: Kafka answers ListGroups with an empty list here.
+            # DEVIATION: while it stops, Kafka answers ListGroups with an empty list.
             builder.refuse(command.ticket, ErrorCode.NOT_COORDINATOR)
         elif isinstance(command, Heartbeat):
             # The member may be alive; an error would cause a rebalance because of our restart.
             builder.reply(HeartbeatAccepted(ticket=command.ticket))
         elif isinstance(command, SyncGroup):
-            # DEVIATION: Kafka 4 answers COORDINATOR_LOAD_IN_PROGRESS, which is fatal for clients
-            # in a sync. As in earlier versions, the member is sent back to join.
+            # DEVIATION: Kafka 4 answers SyncGroup with COORDINATOR_LOAD_IN_PROGRESS, which clients
+            # treat as fatal. As in Kafka 3, REBALANCE_IN_PROGRESS makes the member join again.
             builder.refuse(command.ticket, ErrorCode.REBALANCE_IN_PROGRESS)
         elif isinstance(command, CommitTransactionOffsets) and not command.knows_loading:
             builder.refuse(command.ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE)

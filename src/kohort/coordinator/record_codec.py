@@ -165,7 +165,8 @@ def decode_record(
             return UnknownRecord(key=key, value=value)
         return decode(name, value, producer_id, producer_epoch)
     except (MalformedMessage, UnsupportedVersion) as error:
-        # DEVIATION: Kafka gives up loading at a damaged record.
+        # DEVIATION: at a record that it cannot decode Kafka stops loading the partition. Here the
+        # record is skipped and logged.
         return Skipped(key=key, reason=str(error))
 
 

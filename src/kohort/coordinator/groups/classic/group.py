@@ -304,7 +304,8 @@ class ClassicGroup:
         self.static_members[new.instance_id] = new.member_id
         if self.leader == old.member_id:
             self.leader = new.member_id
-        # DEVIATION: Kafka goes on waiting for a sync under the old id, and rebalances over it.
+        # DEVIATION: Kafka still expects SyncGroup from the old member id, which never comes, and
+        # rebalances after the timeout.
         if old.member_id in self.pending_sync_members:
             del self.pending_sync_members[old.member_id]
             self.pending_sync_members[new.member_id] = None
@@ -324,12 +325,13 @@ class ClassicGroup:
         if self.protocol_type != CONSUMER:
             self.subscribed_topics = None
             return
-        # DEVIATION: Kafka fails over a subscription that it cannot read, unless it ends too early.
+        # DEVIATION: for a subscription that cannot be decoded Kafka answers with an internal error,
+        # unless it is only too short. Here its topics are unknown.
         metadata = [member.metadata(self.protocol) for member in self.members.values()]
         self.subscribed_topics = find_subscribed_topics(metadata)
 
     def _count_protocols(self, member: ClassicMember, step: int) -> None:
-        # DEVIATION: Kafka fails over a member that names a protocol twice; here it has one voice.
+        # DEVIATION: Kafka fails if a member names a protocol twice. Here the second one is ignored.
         supported = self.supported_protocols
         for name in dict.fromkeys(protocol.name for protocol in member.protocols):
             supported[name] = supported.get(name, 0) + step

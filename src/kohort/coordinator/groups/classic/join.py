@@ -57,7 +57,7 @@ def _refuse_full(builder: OutcomeBuilder, group: ClassicGroup, command: JoinGrou
         del group.pending_join_members[command.member_id]
         builder.disarm(TimerKind.PENDING, group.group_id, command.member_id)
     builder.refuse(command.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED)
-    # DEVIATION: Kafka 4 lets the others wait for the timeout, even if all of them have joined.
+    # DEVIATION: Kafka 4 waits for the rebalance timeout here, even if all others have joined.
     join_phase.recheck(builder, group)
 
 
@@ -84,7 +84,8 @@ def _issue_id(builder: OutcomeBuilder, group: ClassicGroup, command: JoinGroup) 
 
 def _join_with_issued_id(builder: OutcomeBuilder, group: ClassicGroup, command: JoinGroup) -> None:
     if command.instance_id is not None:
-        # DEVIATION: Kafka fails with an internal error; ids are only issued to dynamic members.
+        # DEVIATION: Kafka fails with an internal error. Member ids are only issued in advance to
+        # dynamic members, so a static member cannot have one.
         builder.refuse(command.ticket, ErrorCode.UNKNOWN_MEMBER_ID, command.member_id)
         return
     builder.disarm(TimerKind.PENDING, group.group_id, command.member_id)

@@ -90,15 +90,16 @@ def complete_join(builder: OutcomeBuilder, group: ClassicGroup, ended_by: JoinEn
     group_id = group.group_id
     group.disarm(builder, TimerKind.JOIN)
     group.disarm(builder, TimerKind.INITIAL_DELAY)
-    # DEVIATION: Kafka does not clear this, and may extend the next initial delay without need.
+    # DEVIATION: Kafka does not clear this flag, and may extend the next initial delay needlessly.
     group.is_still_growing = False
     _remove_absent(builder, group)
     if not group.members:
         _append_empty(builder, group, ended_by)
     elif not _elect_leader(group):
         builder.emit(JoinPhaseExtended(at=builder.now, group_id=group_id))
-        # DEVIATION: Kafka waits for the rebalance timeout once more, without an end if that is
-        # nothing; here at least for the shortest session.
+        # DEVIATION: if no member has joined again, Kafka waits for another rebalance timeout, and
+        # repeats this without a pause if that is 0. Here the wait is at least
+        # group.min.session.timeout.ms.
         shortest_ms = builder.config.group_min_session_timeout_ms
         group.arm(builder, TimerKind.JOIN, max(group.rebalance_timeout_ms, shortest_ms))
     else:
@@ -217,7 +218,7 @@ def remove_member(
         # The response carries no member id, so the client joins as a new member.
         builder.refuse(ticket, ErrorCode.UNKNOWN_MEMBER_ID)
     if member.sync_ticket is not None:
-        # DEVIATION: Kafka lets the sync of a removed member time out at the client.
+        # DEVIATION: Kafka never answers the parked SyncGroup of a removed member.
         builder.refuse(member.sync_ticket, ErrorCode.UNKNOWN_MEMBER_ID)
         member.sync_ticket = None
     group.remove(member.member_id)

@@ -70,7 +70,7 @@ def _park(
 ) -> None:
     """Park a member's sync until the assignment is stored; the leader's sync contains it."""
     if member.sync_ticket is not None:
-        # DEVIATION: Kafka forgets a sync that its own member has repeated; here it is answered.
+        # DEVIATION: if a member repeats SyncGroup, Kafka never answers the first request.
         builder.refuse(member.sync_ticket, ErrorCode.REBALANCE_IN_PROGRESS)
     member.sync_ticket = command.ticket
     _mark_synced(builder, group, member)
