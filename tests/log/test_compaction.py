@@ -308,6 +308,21 @@ def test_other_partitions_are_cleaned_once_a_second_during_a_round() -> None:
     assert cleaned.cleaned.segments_removed > 1
 
 
+def test_other_partitions_are_cleaned_during_a_round_after_the_clock_was_set_back() -> None:
+    catalog = open_catalog(MemoryDisk())
+    fill(get_log(catalog, COMPACTED), rounds=60)
+    small = {**SMALL_SEGMENTS, "retention.bytes": "1"}
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, small, NOW)
+    visits = catalog.partition(Topic("visits"), Partition(0))
+    assert visits is not None
+    assert not catalog.clean(NOW, budget_bytes=1).is_done
+    fill(visits, rounds=60)
+
+    catalog.clean(Millis(NOW - 3_600_000), budget_bytes=1)
+
+    assert visits.start_offset > 0
+
+
 def test_failed_round_is_not_retried_immediately() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)

@@ -82,7 +82,7 @@ class Catalog:
         self._by_id = {topic.topic_id: topic.name for topic in content.topics.values()}
         self._written: dict[PartitionLog, None] = {}
         self._compacting: PartitionLog | None = None
-        self._next_full_pass_at = Millis(0)
+        self._last_full_pass_ms = Millis(0)
 
     @classmethod
     def open(
@@ -310,10 +310,11 @@ class Catalog:
         if (
             self._compacting is not None
             and budget_bytes is not None
-            and now < self._next_full_pass_at
+            # The clock may have been set back.
+            and 0 <= now - self._last_full_pass_ms < _FULL_PASS_INTERVAL_MS
         ):
             return self._continue_compaction(self._compacting, budget_bytes)
-        self._next_full_pass_at = Millis(now + _FULL_PASS_INTERVAL_MS)
+        self._last_full_pass_ms = now
         cleaned: list[PartitionCleanResult] = []
         left = budget_bytes
         is_done = True
