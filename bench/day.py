@@ -45,6 +45,7 @@ from kohort.coordinator.replies import (
 )
 from kohort.node.broker import group_runtime
 from kohort.types import (
+    DeadlineMillis,
     ErrorCode,
     Generation,
     GroupId,
@@ -123,11 +124,12 @@ class World:
             due = self.runtime.timers.earliest
             if due is not None and due <= self._plans[0][0]:
                 self.now = Millis(max(self.now, due))
-                self.runtime.fire_due(self.now)
+                self.runtime.fire_due(DeadlineMillis(self.now), self.now)
                 self._end_iteration()
                 continue
             at, _, action = heapq.heappop(self._plans)
             self.now = Millis(at)
+            self.runtime.timers.now = DeadlineMillis(at)
             action()
 
     def ask(

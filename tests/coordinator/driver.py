@@ -21,6 +21,9 @@ from kohort.types import ErrorCode, Millis
 class Driver:
     config: GroupConfig = field(default_factory=GroupConfig)
     now: Millis = Millis(0)
+    """The time of timers."""
+    wall_ahead_ms: int = 0
+    """How far the wall clock is ahead of it; it was set."""
     records: list[OneRecord] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     events: list[GroupEvent] = field(default_factory=list)
@@ -30,13 +33,17 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.coordinator = Coordinator(self.config)
-        self._carry_out(self.coordinator.resume(self.now))
+        self._carry_out(self.coordinator.resume(self.wall))
+
+    @property
+    def wall(self) -> Millis:
+        return Millis(self.now + self.wall_ahead_ms)
 
     def decide(self, command: Command) -> Outcome:
         """Decide, append, apply and release; or fail the outcome if the append fails."""
-        outcome = self.coordinator.decide(command, self.now)
+        outcome = self.coordinator.decide(command, self.wall)
         if outcome.records and self.append_error is not None:
-            outcome = self.coordinator.fail(outcome, self.append_error, self.now)
+            outcome = self.coordinator.fail(outcome, self.append_error, self.wall)
             assert not outcome.records
         for record in outcome.records:
             self.coordinator.apply(record)
@@ -61,7 +68,7 @@ class Driver:
         """Drop the soft state and rebuild the coordinator from the records."""
         self.coordinator = rebuilt(self.records, self.config)
         self.timers.clear()
-        outcome = self.coordinator.resume(self.now)
+        outcome = self.coordinator.resume(self.wall)
         self._carry_out(outcome)
         return outcome
 
@@ -69,11 +76,11 @@ class Driver:
         self.records += expand_columns(outcome.records)
         self.replies += outcome.replies
         self.events += outcome.events
-        for key, deadline in outcome.timers.items():
-            if deadline is None:
+        for key, delay_ms in outcome.timers.items():
+            if delay_ms is None:
                 self.timers.pop(key, None)
             else:
-                self.timers[key] = deadline
+                self.timers[key] = Millis(self.now + delay_ms)
 
 
 def rebuilt(records: Sequence[OneRecord], config: GroupConfig | None = None) -> Coordinator:

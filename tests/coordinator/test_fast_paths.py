@@ -75,7 +75,7 @@ def test_heartbeat_fast_path_gives_the_same_outcome(
     builder = OutcomeBuilder(NOW, GroupConfig())
     heartbeat.heartbeat(builder, group, command)
 
-    fast = heartbeat.find_usual_outcome(group, command, NOW)
+    fast = heartbeat.find_usual_outcome(group, command)
 
     assert fast is None or fast == builder.outcome
 
@@ -92,8 +92,8 @@ def test_heartbeat_of_a_stable_member_takes_the_fast_path(
         generation=group.generation,
     )
 
-    assert heartbeat.find_usual_outcome(group, usual, NOW) is not None
-    assert heartbeat.find_usual_outcome(None, usual, NOW) is None
+    assert heartbeat.find_usual_outcome(group, usual) is not None
+    assert heartbeat.find_usual_outcome(None, usual) is None
 
 
 names = st.sampled_from(["g", "h"]).map(GroupId)

@@ -25,11 +25,12 @@ from tests.coordinator.trace_syntax import (
 NameOf = Callable[[Ticket], str]
 
 
-def format_outcome(outcome: Outcome, now: Millis, name_of: NameOf) -> list[str]:
+def format_outcome(outcome: Outcome, now: Millis, wall: Millis, name_of: NameOf) -> list[str]:
+    """`now` is the time of timers, `wall` that of the wall clock."""
     lines: list[str] = []
     changes = [event for event in outcome.events if isinstance(event, events.StateChanged)]
     for event in outcome.events:
-        assert event.at == now, f"event with another timestamp: {event}"
+        assert event.at == wall, f"event with another timestamp: {event}"
         if not isinstance(event, events.StateChanged):
             lines += _note(event)
     lines += [f"state {_group(each.group_id)} {each.before} -> {each.after}" for each in changes]
@@ -38,12 +39,12 @@ def format_outcome(outcome: Outcome, now: Millis, name_of: NameOf) -> list[str]:
     ]
     for reply in outcome.replies:
         lines += _reply(reply, name_of)
-    lines += [_timer(key, outcome.timers[key]) for key in sorted(outcome.timers)]
+    lines += [_timer(key, outcome.timers[key], now) for key in sorted(outcome.timers)]
     return lines
 
 
-def _timer(key: TimerKey, deadline: Millis | None) -> str:
-    return f"timer - {key}" if deadline is None else f"timer + {key} @{deadline}"
+def _timer(key: TimerKey, delay_ms: Millis | None, now: Millis) -> str:
+    return f"timer - {key}" if delay_ms is None else f"timer + {key} @{now + delay_ms}"
 
 
 def _group(group_id: GroupId) -> str:

@@ -35,6 +35,7 @@ printed. A TIME or duration is `250`, `10s`, `5m`, `1h` or `7d`.
     fail ERROR | fail off    from now on appends fail, or succeed again
     shutdown                 this broker no longer coordinates
     config NAME=VALUE...     Kafka's setting names; effective from the next start
+    set-clock +TIME | -TIME  the wall clock is set forward or back; timers do not depend on it
     crash                    soft state is lost; the coordinator is rebuilt from its records
     given                    loads the records in the lines below, printed without `record`, in
                              addition to the existing ones, and resumes
@@ -162,6 +163,7 @@ class Player:
         commands = {
             "config": self._configure,
             "advance": self._on_advance,
+            "set-clock": self._set_clock,
             "fail": self._fail,
             "crash": self._crash,
             "show": self._show,
@@ -210,7 +212,8 @@ class Player:
         self._print(self.driver.decide(command))
 
     def _print(self, outcome: Outcome) -> None:
-        self.output += format_outcome(outcome, self.driver.now, self.names.__getitem__)
+        driver = self.driver
+        self.output += format_outcome(outcome, driver.now, driver.wall, self.names.__getitem__)
         for reply in outcome.replies:
             assert reply.ticket in self.open, f"{self.names[reply.ticket]} is answered twice"
             del self.open[reply.ticket]
@@ -221,6 +224,11 @@ class Player:
         text = words.next()
         until = millis(text.removeprefix("+"))
         self._advance(Millis(self.driver.now + until) if text.startswith("+") else until)
+
+    def _set_clock(self, words: Words) -> None:
+        text = words.next()
+        by_ms = millis(text[1:])
+        self.driver.wall_ahead_ms += by_ms if text.startswith("+") else -by_ms
 
     def _advance(self, until: Millis) -> None:
         assert until >= self.driver.now, f"the time is already {self.driver.now}"

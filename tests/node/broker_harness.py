@@ -14,7 +14,7 @@ from kohort.node.config import BrokerConfig
 from kohort.node.request import Request
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, Uuid
+from kohort.types import DeadlineMillis, ErrorCode, Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.api.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -79,6 +79,19 @@ class _ManualSync:
     def start(self, files: Sequence[PendingSync]) -> None: ...
 
 
+class HarnessClock:
+    """One time for timestamps and for timers."""
+
+    def __init__(self, harness: "BrokerHarness") -> None:
+        self._harness = harness
+
+    def now(self) -> Millis:
+        return self._harness.now
+
+    def monotonic(self) -> float:
+        return self._harness.now / 1000
+
+
 class BrokerHarness:
     """A broker on a directory with a manual clock; each request is one loop iteration."""
 
@@ -98,7 +111,8 @@ class BrokerHarness:
         self._syncer = Syncer(_ManualSync()) if self._syncs else None
         self.broker = Broker(self._settings, topics, self._syncer)
         self.broker.address = Address(host="node.example", port=9092)
-        for _ in self.broker.load_groups(lambda: self.now):
+        self._set_timer_time()
+        for _ in self.broker.load_groups(HarnessClock(self)):
             pass
         self.end_iteration()
 
@@ -131,6 +145,7 @@ class BrokerHarness:
 
     def submit(self, make: Callable[[Ticket], Command]) -> ReplyCollector:
         inbox = ReplyCollector()
+        self._set_timer_time()
         self.broker.groups.submit(make(self.broker.groups.open(inbox)), self.now)
         self.end_iteration()
         return inbox
@@ -143,6 +158,7 @@ class BrokerHarness:
 
     def ask(self, body: object, version: int, *, client_id: str = "tester") -> PendingResponse:
         pending = PendingResponse(body, version, client_id)
+        self._set_timer_time()
         dispatch.handle(self.broker, pending.request, self.now)
         self.end_iteration()
         return pending
@@ -154,11 +170,15 @@ class BrokerHarness:
         """Advance the clock; timers fire at their deadlines."""
         end = Millis(self.now + ms)
         while (deadline := self.broker.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
-            for command in self.broker.take_due(self.now):
+            self.now = Millis(max(self.now, deadline))
+            for command in self.broker.take_due(DeadlineMillis(self.now)):
                 self.broker.groups.submit(command, self.now)
             self.end_iteration()
         self.now = end
+        self._set_timer_time()
+
+    def _set_timer_time(self) -> None:
+        self.broker.set_timer_time(DeadlineMillis(self.now))
 
     # Common requests
 

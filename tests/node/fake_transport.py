@@ -1,11 +1,12 @@
 """Connections without sockets, for tests of the event loop."""
 
 from kohort.node.connection import Connection
+from kohort.node.deadline_clock import TICK_MS
 from kohort.node.loop import NodeLoop
 from kohort.node.request import Request
 from kohort.types import Millis
 from kohort.wire.frame import FrameReader
-from tests.node.broker_harness import BrokerHarness
+from tests.node.broker_harness import BrokerHarness, HarnessClock
 
 
 class FakeTransport:
@@ -40,27 +41,24 @@ class FakeNodeTransport:
     def send(self) -> None: ...
 
 
-class HarnessClock:
-    def __init__(self, harness: BrokerHarness) -> None:
-        self._scene = harness
-
-    def now(self) -> Millis:
-        return self._scene.now
-
-    def monotonic(self) -> float:
-        return self._scene.now / 1000
-
-
 class RecordingLoop(NodeLoop):
     """The event loop of a harness; it records the handled requests."""
 
     def __init__(self, harness: BrokerHarness) -> None:
         super().__init__(harness.broker, FakeNodeTransport(), HarnessClock(harness))
+        self._harness = harness
         self.taken: list[Request] = []
 
     def handle(self, request: Request) -> None:
         self.taken.append(request)
         super().handle(request)
+
+    def run(self, ms: int) -> None:
+        """Advance the clock of the harness, with a tick of the loop at least every 250 ms."""
+        for passed in range(0, ms, TICK_MS):
+            self._harness.now = Millis(self._harness.now + min(TICK_MS, ms - passed))
+            self.timers_due()
+            self.iterate()
 
 
 class FakeClient:

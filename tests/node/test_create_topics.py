@@ -23,7 +23,14 @@ from kohort.wire.api.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from tests.node.broker_harness import BrokerHarness, ReplyCollector, name_of, new_batch, values_in
+from tests.node.broker_harness import (
+    BrokerHarness,
+    HarnessClock,
+    ReplyCollector,
+    name_of,
+    new_batch,
+    values_in,
+)
 
 
 def new(name: str = "t", partitions: int = 1, replicas: int = 1, **facts: Any) -> CreatableTopic:
@@ -343,7 +350,7 @@ def test_offsets_of_a_topic_deleted_during_loading_are_removed_afterwards(
     commit(harness.broker, harness.now)
     settings = BrokerConfig()
     loading = Broker(settings, Topics(harness.catalog, settings), None)
-    steps = loading.load_groups(lambda: harness.now)
+    steps = loading.load_groups(HarnessClock(harness))
     next(steps)
 
     loading.delete_topic(Topic("t"), harness.id_of("t"), harness.now)

@@ -41,7 +41,7 @@ class Asker:
             wait_ms=Millis(50),
             is_committed_only=False,
         )
-        result = harness.broker.purgatory.submit(fetch, self, harness.now)
+        result = harness.broker.purgatory.submit(fetch, self)
         if not isinstance(result, int):
             self.deliver(result)
 

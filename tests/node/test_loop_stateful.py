@@ -22,6 +22,7 @@ from kohort.log.sync_queue import PendingSync
 from kohort.node.broker import Broker
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
+from kohort.node.deadline_clock import TICK_MS
 from kohort.node.fetch_purgatory import FetchPurgatory
 from kohort.node.loop import NodeLoop
 from kohort.node.request import Request
@@ -34,7 +35,6 @@ from kohort.types import (
     Generation,
     GroupId,
     MemberId,
-    Millis,
     Offset,
     Partition,
     Topic,
@@ -57,6 +57,7 @@ from kohort.wire.frame import FrameReader
 from kohort.wire.schema import schema_of
 from tests.node.broker_harness import START, fetch_request
 from tests.node.fake_transport import FakeTransport
+from tests.node.manual_clock import ManualClock
 from tests.node.raw_client import join_request
 
 CONNECTIONS = 4
@@ -64,17 +65,6 @@ GROUPS = ("g", "h")
 TOPIC = "t"
 SESSION_MS = 6_000
 PATIENCE_MS = 10 * 60_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ms = START
-
-    def now(self) -> Millis:
-        return self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
 
 
 class Client:
@@ -111,7 +101,7 @@ class Client:
 class Loop(RuleBasedStateMachine):
     @initialize(is_fsync=st.booleans())
     def open(self, *, is_fsync: bool) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock()
         self.platters = DiskImage()
         self.syncs_running = 0
         ids = count(1)
@@ -268,10 +258,18 @@ class Loop(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from((1, 100, 3_000, 7_000)))
     def advance(self, ms: int) -> None:
-        self.clock.ms = Millis(self.clock.ms + ms)
-        deadline = self.loop.next_deadline()
-        if deadline is not None and deadline <= self.clock.ms:
-            self.loop.timers_due()
+        for passed in range(0, ms, TICK_MS):
+            self.suspend(min(TICK_MS, ms - passed))
+
+    @rule(ms=st.sampled_from((3_000, 60_000)))
+    def suspend(self, ms: int) -> None:
+        """The loop does not run for this time."""
+        self.clock.advance(ms)
+        self.loop.timers_due()
+
+    @rule(ms=st.sampled_from((-7_200_000, -3_000, 3_000, 7_200_000)))
+    def set_clock(self, ms: int) -> None:
+        self.clock.set_wall(ms)
 
     @rule(client=client)
     def reconnect(self, client: int) -> None:
@@ -297,7 +295,7 @@ class Loop(RuleBasedStateMachine):
     @invariant()
     def memory_equals_the_log(self) -> None:
         if not self.fed and not self.loop.broker.groups.deferred:
-            check_replay(self.loop.broker, self.clock.ms)
+            check_replay(self.loop.broker, self.clock.now())
 
     @invariant()
     def no_bug_was_met(self) -> None:
@@ -313,10 +311,10 @@ class Loop(RuleBasedStateMachine):
                 break
             self.advance(3_000)
         self.no_bug_was_met()
-        check_replay(self.loop.broker, self.clock.ms)
+        check_replay(self.loop.broker, self.clock.now())
         unanswered = [client.sent for client in self.clients if not client.transport.is_gone]
         assert unanswered == [[] for _ in unanswered]
-        self.loop.broker.topics.catalog.close(self.clock.ms)
+        self.loop.broker.topics.catalog.close(self.clock.now())
 
 
 def _create_topic() -> CreateTopicsRequest:

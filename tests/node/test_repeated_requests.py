@@ -350,7 +350,7 @@ def test_repeated_heartbeats_keep_a_member_alive(stage: Stage) -> None:
 
     answers = []
     for _ in range(30):
-        stage.harness.advance(5_000)
+        stage.door.run(5_000)
         answers.append(stage.attentive.ask(frame))
 
     assert decode_response(answers[-1][4:], 12, 4)[1] == HeartbeatResponse()

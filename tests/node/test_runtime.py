@@ -23,7 +23,17 @@ from kohort.log.sync_queue import PendingSync
 from kohort.node.broker import group_runtime
 from kohort.node.runtime import InconsistentState, Runtime
 from kohort.node.syncer import Syncer
-from kohort.types import ErrorCode, Generation, GroupId, MemberId, Millis, Offset, Partition, Topic
+from kohort.types import (
+    DeadlineMillis,
+    ErrorCode,
+    Generation,
+    GroupId,
+    MemberId,
+    Millis,
+    Offset,
+    Partition,
+    Topic,
+)
 from tests.node.broker_harness import ReplyCollector
 
 GROUP = GroupId("g")
@@ -192,7 +202,7 @@ def test_a_parked_join_is_answered_when_its_timer_fires() -> None:
     assert bench.replies == []
     assert bench.runtime.timers.earliest is not None
 
-    bench.runtime.fire_due(Millis(3_000))
+    bench.runtime.fire_due(DeadlineMillis(3_000), Millis(3_000))
     bench.sync()
 
     (joined,) = bench.inbox.replies
@@ -307,7 +317,7 @@ def test_a_timer_sees_earlier_commits_of_its_iteration(bench: _Bench) -> None:
     bench.commit(5)
     assert bench.log.records == []
 
-    bench.runtime.fire_due(bench.runtime.timers.earliest or Millis(0))
+    bench.runtime.fire_due(bench.runtime.timers.earliest or DeadlineMillis(0), Millis(0))
 
     assert len(bench.log.records) == 1
 
@@ -357,13 +367,13 @@ class _Adder:
     def __init__(self) -> None:
         self.total = 0
 
-    def decide(self, command: _Add | _Alarm, now: Millis) -> _AddOutcome:
+    def decide(self, command: _Add | _Alarm, _now: Millis) -> _AddOutcome:
         if isinstance(command, _Alarm):
             return _AddOutcome(records=[-self.total], events=["reset"])
         return _AddOutcome(
             records=[command.amount],
             replies=[_Total(command.ticket, self.total + command.amount)],
-            timers={"alarm": Millis(now + 10)},
+            timers={"alarm": Millis(10)},
         )
 
     def apply_all(self, records: Sequence[int]) -> None:
@@ -395,7 +405,7 @@ def test_the_runtime_runs_any_state_machine() -> None:
 
     for amount in (2, 1_000, 3):
         runtime.submit(_Add(runtime.open(inbox), amount), Millis(0))
-    runtime.fire_due(Millis(10))
+    runtime.fire_due(DeadlineMillis(10), Millis(10))
     runtime.submit(_Add(runtime.open(inbox), 4), Millis(20))
 
     assert [reply.total for reply in inbox.replies] == [2, -1, 5, 4]

@@ -6,52 +6,64 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.node.timers import Timers
-from kohort.types import Millis
+from kohort.types import DeadlineMillis
 
 
 def test_a_timer_is_due_at_its_deadline_and_only_once() -> None:
     timers: Timers[str] = Timers()
-    timers.set("session", Millis(10))
+    timers.set("session", 10)
 
-    assert timers.take_due(Millis(9)) == []
-    assert timers.take_due(Millis(10)) == ["session"]
-    assert timers.take_due(Millis(99)) == []
+    assert timers.take_due(DeadlineMillis(9)) == []
+    assert timers.take_due(DeadlineMillis(10)) == ["session"]
+    assert timers.take_due(DeadlineMillis(99)) == []
+
+
+def test_a_delay_counts_from_the_time_of_the_timers() -> None:
+    timers: Timers[str] = Timers()
+    timers.now = DeadlineMillis(1_000)
+
+    timers.set("session", 10)
+
+    assert timers.earliest == 1_010
+    assert timers.take_due(DeadlineMillis(1_009)) == []
+    assert timers.now == 1_009
+    assert timers.take_due(DeadlineMillis(1_010)) == ["session"]
 
 
 def test_a_cancelled_timer_never_fires() -> None:
     timers: Timers[str] = Timers()
-    timers.set("join", Millis(10))
+    timers.set("join", 10)
     timers.cancel("join")
 
-    assert timers.take_due(Millis(99)) == []
+    assert timers.take_due(DeadlineMillis(99)) == []
 
 
 def test_a_timer_moved_later_fires_later() -> None:
     timers: Timers[str] = Timers()
-    timers.set("session", Millis(10))
-    timers.set("session", Millis(20))
+    timers.set("session", 10)
+    timers.set("session", 20)
 
-    assert timers.take_due(Millis(15)) == []
+    assert timers.take_due(DeadlineMillis(15)) == []
     assert timers.earliest == 20
-    assert timers.take_due(Millis(20)) == ["session"]
+    assert timers.take_due(DeadlineMillis(20)) == ["session"]
 
 
 def test_a_timer_moved_earlier_fires_earlier_and_only_then() -> None:
     timers: Timers[str] = Timers()
-    timers.set("delay", Millis(50))
-    timers.set("delay", Millis(5))
+    timers.set("delay", 50)
+    timers.set("delay", 5)
 
-    assert timers.take_due(Millis(5)) == ["delay"]
-    assert timers.take_due(Millis(50)) == []
+    assert timers.take_due(DeadlineMillis(5)) == ["delay"]
+    assert timers.take_due(DeadlineMillis(50)) == []
 
 
 def test_timer_that_is_moved_often_has_one_entry() -> None:
     timers: Timers[str] = Timers()
     for beat in range(10_000):
-        timers.set("session", Millis(beat + 45_000))
+        timers.set("session", beat + 45_000)
 
     assert timers.earliest == 45_000
-    assert timers.take_due(Millis(45_000)) == []
+    assert timers.take_due(DeadlineMillis(45_000)) == []
     assert len(timers) == 1
 
 
@@ -71,10 +83,10 @@ def test_due_timers_are_those_whose_last_deadline_has_come(moves: Moves, now: in
             timers.cancel(key)
             expected.pop(key, None)
         else:
-            timers.set(key, Millis(deadline))
+            timers.set(key, deadline)
             expected[key] = deadline
 
-    due = timers.take_due(Millis(now))
+    due = timers.take_due(DeadlineMillis(now))
 
     assert sorted(due) == sorted(key for key, deadline in expected.items() if deadline <= now)
     assert len(timers) == len(expected) - len(due)
@@ -89,7 +101,7 @@ def test_earliest_is_never_after_the_next_deadline(moves: Moves) -> None:
             timers.cancel(key)
             deadlines.pop(key, None)
         else:
-            timers.set(key, Millis(deadline))
+            timers.set(key, deadline)
             deadlines[key] = deadline
 
     look = timers.earliest
@@ -109,10 +121,10 @@ def test_cancelled_distant_deadlines_do_not_accumulate() -> None:
     for _ in range(20_000):
         key = _Key()
         alive.add(key)
-        timers.set(key, Millis(10**12))
+        timers.set(key, 10**12)
         timers.cancel(key)
     last = _Key()
-    timers.set(last, Millis(10**12))
+    timers.set(last, 10**12)
 
     assert len(alive) < 2_000
-    assert timers.take_due(Millis(10**12)) == [last]
+    assert timers.take_due(DeadlineMillis(10**12)) == [last]

@@ -29,16 +29,17 @@ from kohort.log.compaction import Compaction
 from kohort.log.partition import PartitionLog
 from kohort.log.producer_state import ProducerStateManager
 from kohort.log.sync_queue import SyncQueue
-from kohort.node import request
+from kohort.node import deadline_clock, request
 from kohort.node.broker import Broker
 from kohort.node.connection import Connection
 from kohort.node.fetch_purgatory import FetchPurgatory
 from kohort.node.group_record_writer import GroupRecordWriter
+from kohort.node.loop import NodeLoop
 from kohort.node.request import Request
 from kohort.node.runtime import Runtime
 from kohort.node.timers import Timers
 from kohort.sim.node import NodeProcess
-from kohort.types import ErrorCode, Generation
+from kohort.types import DeadlineMillis, ErrorCode, Generation
 from kohort.wire.api.k14_sync_group import SyncGroupResponse
 from kohort.wire.envelope import encode_response
 
@@ -108,6 +109,21 @@ def lose_generation(patch: Patch) -> None:
 
 
 # Node
+
+
+def follow_wall_clock(patch: Patch) -> None:
+    right = NodeLoop._read_clock  # noqa: SLF001  # a mutation needs private names
+
+    def read_clock(self: NodeLoop) -> None:
+        right(self)
+        self._deadline_clock.now = DeadlineMillis(self._now)
+        self.broker.set_timer_time(self._deadline_clock.now)
+
+    patch(NodeLoop, "_read_clock", read_clock)
+
+
+def count_suspensions(patch: Patch) -> None:
+    patch(deadline_clock, "_COUNTED_S_MAX", float("inf"))
 
 
 def skip_append(patch: Patch) -> None:

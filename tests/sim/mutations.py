@@ -261,6 +261,18 @@ MUTATIONS = (
         apply=mutants.never_cancel,
     ),
     Mutation(
+        name="wall-deadlines",
+        package="node",
+        mistake="deadlines follow the wall clock",
+        apply=mutants.follow_wall_clock,
+    ),
+    Mutation(
+        name="suspension-counts",
+        package="node",
+        mistake="the time in which the process was suspended counts for deadlines",
+        apply=mutants.count_suspensions,
+    ),
+    Mutation(
         name="two-responses",
         package="node",
         mistake="SyncGroup gets two responses",

@@ -5,17 +5,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kohort.coordinator.events import Departure, MemberGone, MemberInfo, StateChanged
+from kohort.coordinator.groups.classic.states import GroupState
 from kohort.sim.checkers import Violation
 from kohort.sim.checkers.assignment_log import AssignmentLog
 from kohort.sim.checkers.commit_durability import CommitDurability, SeenCommit
 from kohort.sim.checkers.deliveries import Deliveries, Worker
+from kohort.sim.checkers.evictions import Evictions
 from kohort.sim.checkers.exclusive_ownership import ClaimedPartitions, ExclusiveOwnership
 from kohort.sim.checkers.generation_fencing import GenerationFencing
 from kohort.sim.checkers.liveness import find_lags
 from kohort.sim.checkers.record_durability import RecordDurability
 from kohort.sim.checkers.response_order import ResponseOrder
 from kohort.sim.wire_tap import Exchange
-from kohort.types import Partition, Topic, TopicPartition
+from kohort.types import GroupId, MemberId, Millis, Partition, Topic, TopicPartition
+from kohort.virtual_time.scheduler import MS, Scheduler
 from kohort.wire.consumer_protocol import Assignment, TopicPartitions, encode_assignment
 
 T0 = TopicPartition(Topic("t"), Partition(0))
@@ -415,3 +419,87 @@ def test_a_request_on_a_healthy_link_must_get_a_response() -> None:
 
     with pytest.raises(Violation, match="has waited for 1 since 100 ms"):
         answers.check_end(2_000, 1_000)
+
+
+# Evictions
+
+
+def gone(departure: Departure) -> MemberGone:
+    party = MemberInfo(member_id=MemberId("m"), instance_id=None, client_id="c", client_host="/h")
+    return MemberGone(at=Millis(0), group_id=GroupId("g"), party=party, departure=departure)
+
+
+class WatchedMember:
+    """One member with a session timeout of 10 s and a rebalance timeout of 60 s."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler(units_per_ms=MS)
+        self.evictions = Evictions(self.scheduler)
+        request = SimpleNamespace(
+            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000
+        )
+        self.evictions.joined(request, SimpleNamespace(member_id="m"), 0)
+
+    def advance(self, ms: int) -> None:
+        self.scheduler.run(self.scheduler.now + ms * MS)
+
+    def remove(self, departure: Departure = Departure.SESSION_EXPIRED) -> None:
+        self.evictions.groups_changed([gone(departure)])
+
+    def begin_rebalance(self) -> None:
+        moved = StateChanged(
+            at=Millis(0),
+            group_id=GroupId("g"),
+            before=GroupState.STABLE,
+            after=GroupState.PREPARING_REBALANCE,
+        )
+        self.evictions.groups_changed([moved])
+
+
+def test_a_silent_member_may_be_removed_after_its_session_timeout() -> None:
+    member = WatchedMember()
+    member.advance(10_000)
+
+    member.remove()
+
+
+def test_a_member_must_not_be_removed_within_its_session_timeout() -> None:
+    member = WatchedMember()
+    member.advance(6_000)
+    member.evictions.heard("g", "m", member.evictions.running)
+    member.advance(9_990)
+
+    with pytest.raises(Violation, match="after 9990 of 10000 ms"):
+        member.remove()
+
+
+def test_a_member_must_not_be_removed_for_the_time_of_a_suspension() -> None:
+    member = WatchedMember()
+    member.advance(60_000)
+    member.evictions.node_resumed(59_000 * MS)
+
+    with pytest.raises(Violation, match="after 1500 of 10000 ms"):
+        member.remove()
+
+
+def test_a_member_has_its_rebalance_timeout_to_rejoin() -> None:
+    member = WatchedMember()
+    member.begin_rebalance()
+    member.advance(59_990)
+
+    with pytest.raises(Violation, match="after 59990 of 60000 ms"):
+        member.remove(Departure.NOT_REJOINED)
+
+
+def test_sessions_begin_again_when_the_node_starts() -> None:
+    member = WatchedMember()
+    member.advance(20_000)
+    member.evictions.node_started()
+    member.advance(5_000)
+
+    with pytest.raises(Violation, match="after 5000 of 10000 ms"):
+        member.remove()
+
+
+def test_a_member_that_left_may_go_at_any_time() -> None:
+    WatchedMember().remove(Departure.LEFT)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kohort.sim.plan import EventKind, SimulationPlan
+from kohort.sim.plan import EventKind, PlannedEvent, SimulationPlan
 from kohort.sim.plan_file import InvalidPlan, read_plan, write_plan
-from kohort.sim.plan_generator import draw_plan
+from kohort.sim.plan_generator import CALM, draw_plan
 from kohort.sim.runner import explain, run_plan
 from kohort.sim.shrinker import shrink
 from tests.sim.mutations import MUTATIONS, applied
@@ -30,6 +30,30 @@ def test_plans_cover_every_event_kind_and_runs_without_events() -> None:
     assert any(plan.is_orderly and plan.events for plan in PLANS)
     assert {len(plan.members) for plan in PLANS} >= {1, 8}
     assert {plan.durability for plan in PLANS} == {"fsync", "os"}
+
+
+def test_clock_steps_go_both_ways_and_suspensions_outlast_sessions() -> None:
+    events = [event for plan in PLANS for event in plan.events]
+    steps = [event.amount for event in events if event.kind is EventKind.CLOCK_JUMP]
+    suspensions = [event.amount for event in events if event.kind is EventKind.NODE_SUSPEND]
+
+    assert min(steps) <= -3_600_000
+    assert max(steps) >= 3_600_000
+    assert max(suspensions) > max(member.session_ms for plan in PLANS for member in plan.members)
+
+
+def test_a_suspended_node_reads_what_arrived_meanwhile_and_keeps_its_members() -> None:
+    plan = next(each for each in PLANS if each.members[0].session_ms == 4_000)
+    suspension = PlannedEvent(number=0, at_ms=8_000, kind=EventKind.NODE_SUSPEND, amount=9_000)
+    lines: list[str] = []
+
+    result = run_plan(
+        replace(plan, faulty_ms=20_000, conditions=CALM, events=(suspension,)), lines.append
+    )
+
+    assert result.is_good, f"{result.rule}: {result.what}"
+    assert any("resumed    after=9000" in line for line in lines)
+    assert any("loop-suspended seconds=8." in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from kohort.coordinator.records import Record
 from kohort.coordinator.replies import Reply
 from kohort.node.broker import group_runtime
 from kohort.types import (
+    DeadlineMillis,
     ErrorCode,
     Generation,
     GroupId,
@@ -106,15 +107,17 @@ class _ExampleGroup:
         self.log = _FakeLog()
         self._runtime = group_runtime(Coordinator(), self.log)
         self._now = Millis(_START)
+        self._runtime.timers.now = DeadlineMillis(self._now)
         self._runtime.resume(self._now)
 
     def advance(self, ms: int) -> None:
         """Advance the clock, and fire each timer at its deadline."""
         end = Millis(self._now + ms)
         while (deadline := self._runtime.timers.earliest) is not None and deadline <= end:
-            self._now = max(self._now, deadline)
-            self._runtime.fire_due(self._now)
+            self._now = Millis(max(self._now, deadline))
+            self._runtime.fire_due(DeadlineMillis(self._now), self._now)
         self._now = end
+        self._runtime.timers.now = DeadlineMillis(end)
 
     @property
     def events(self) -> list[GroupEvent]:

@@ -22,7 +22,7 @@ from kohort.node.events_topic import EventWriter
 from kohort.node.fetch_purgatory import FetchPurgatory
 from kohort.node.group_record_writer import GroupRecordWriter
 from kohort.node.topics import Topics
-from kohort.types import ErrorCode, GroupId, Millis
+from kohort.types import DeadlineMillis, ErrorCode, GroupId, Millis
 from kohort.virtual_time.rng import RandomStreams, random_topic_id
 from kohort.virtual_time.scheduler import NORMAL, Scheduler
 
@@ -66,6 +66,7 @@ class VirtualBroker:
     def _start(self, coordinator: Coordinator) -> GroupRuntime:
         self._coordinator = coordinator
         runtime = group_runtime(coordinator, self)
+        runtime.timers.now = DeadlineMillis(self.now)
         runtime.resume(self.now)
         return runtime
 
@@ -85,6 +86,7 @@ class VirtualBroker:
         self._submit(request(self._runtime.open(_Waiter(deliver))))
 
     def _submit(self, command: Command) -> None:
+        self._runtime.timers.now = DeadlineMillis(self.now)
         self._runtime.submit(command, self.now)
         self._end_iteration()
 
@@ -106,7 +108,7 @@ class VirtualBroker:
                 if deadline > until:
                     break
                 scheduler.now = max(scheduler.now_ms, deadline)
-                self._runtime.fire_due(scheduler.now_ms)
+                self._runtime.fire_due(DeadlineMillis(self.now), self.now)
                 self._end_iteration()
             elif planned is not None and planned[0] <= until:
                 scheduler.step(until)

@@ -7,7 +7,9 @@
     resume(now) -> Outcome             after loading: sessions start, groups over capacity rebalance
 
 It never waits, reads no clock, draws no random number, writes nothing and logs nothing. The runtime
-stores an outcome's records before it carries out anything else of that outcome.
+stores an outcome's records before it carries out anything else of that outcome. `now` is the time
+of the wall clock: for timestamps, and for the expiry of offsets. It may go back. Sessions and all
+other deadlines are timers, which are set with a delay, so that no clock step changes them.
 
 Offsets, expiry and administration use the interface `Group`; only commands of the classic protocol
 go to `groups.classic`.
@@ -114,7 +116,7 @@ class Coordinator:
         # Nearly all commands are heartbeats and commits, so these are checked first.
         if isinstance(command, Heartbeat) and self.phase is _ACTIVE:
             group = self.groups.get(command.group_id)
-            usual = heartbeat.find_usual_outcome(group, command, now)
+            usual = heartbeat.find_usual_outcome(group, command)
             if usual is not None:
                 return usual
         builder = OutcomeBuilder(now, self.config)
@@ -334,7 +336,7 @@ class Coordinator:
         else:
             # A member that tried to commit is alive. A timer is cancelled only with the record.
             builder.outcome.timers = {
-                key: at for key, at in failed.timers.items() if at is not None
+                key: delay_ms for key, delay_ms in failed.timers.items() if delay_ms is not None
             }
         answered = {reply.ticket for reply in builder.outcome.replies}
         for ticket in sorted(promised - answered):

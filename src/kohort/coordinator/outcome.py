@@ -59,7 +59,10 @@ class Outcome:
     records: "list[Record]"
     replies: "list[Reply]"
     timers: dict[TimerKey, Millis | None]
-    """Deadlines to set, by key; None cancels. A key that is set again is moved."""
+    """Timers to set, by key, with their delays; None cancels. A key that is set again is moved.
+
+    Delays, not times: the coordinator knows the wall clock only, and deadlines must not depend on
+    it."""
     events: "list[GroupEvent]"
     is_deferrable: bool = False
     """Whether the records may be appended and applied later, with those of other such outcomes.

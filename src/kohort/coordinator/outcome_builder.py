@@ -1,4 +1,7 @@
-"""Collects the outcome of one command while it is decided, with the time and the configuration."""
+"""Collects the outcome of one command while it is decided, with the time and the configuration.
+
+The time is that of the wall clock, for timestamps and expiry. Timers have delays instead.
+"""
 
 from kohort.coordinator.commands import NO_MEMBER, Ticket
 from kohort.coordinator.config import GroupConfig
@@ -29,7 +32,7 @@ class OutcomeBuilder:
     def arm(
         self, kind: TimerKind, group_id: GroupId, delay_ms: int, member_id: MemberId = NO_MEMBER
     ) -> None:
-        self.outcome.timers[TimerKey(kind, group_id, member_id)] = Millis(self.now + delay_ms)
+        self.outcome.timers[TimerKey(kind, group_id, member_id)] = Millis(delay_ms)
 
     def disarm(self, kind: TimerKind, group_id: GroupId, member_id: MemberId = NO_MEMBER) -> None:
         self.outcome.timers[TimerKey(kind, group_id, member_id)] = None

@@ -84,7 +84,8 @@ FIELDS: Final[Mapping[type, Mapping[str, str]]] = {
         "state_before": "the state of the group before it began",
         "generation_before": "the generation before it began",
         "generation": "the generation it formed, or the last one reached if it formed none",
-        "started_ms": "when it began; its duration is `at` minus this",
+        "started_ms": "when it began; its duration is `at` minus this, unless the clock was set "
+        "meanwhile",
         "join_ended_ms": "when the last awaited join arrived, or the time for it was over; null if "
         "it did not get that far",
         "join_ended_by": "what ended the wait for joins, from the list below; null likewise",

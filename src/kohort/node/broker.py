@@ -1,6 +1,7 @@
 """The broker: the topics, groups, fetch purgatory, events and metrics that handlers use.
 
-It is synchronous. Time is an argument; sockets and threads belong to `server`.
+It is synchronous. Time is an argument, and `now` is that of the wall clock. Sockets and threads
+belong to `server`.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from kohort.coordinator.replies import HeartbeatAccepted, Reply, RequestRefused
 from kohort.log.partition import PartitionLog
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
+from kohort.node.clock import Clock
 from kohort.node.config import BrokerConfig
 from kohort.node.events_topic import EventWriter
 from kohort.node.fetch_purgatory import FetchPurgatory
@@ -36,7 +38,7 @@ from kohort.node.request import HeldResponse, Parked, Request, Respond
 from kohort.node.runtime import RecordWriter, Runtime
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.types import BrokerId, Millis, Topic, Uuid, value
+from kohort.types import BrokerId, DeadlineMillis, Millis, Topic, Uuid, value
 
 _LOAD_CHUNK: Final = 64 * 1024
 _LOAD_RECORDS: Final = 5_000
@@ -84,18 +86,18 @@ class Broker:
 
     # Loading. Topics are already served meanwhile.
 
-    def load_groups(self, now: Callable[[], Millis]) -> Iterator[None]:
+    def load_groups(self, clock: Clock) -> Iterator[None]:
         """Rebuild the coordinator chunk by chunk, so that other requests are handled in between."""
         self.coordinator.start()
-        for index, partition in enumerate(self.topics.offsets_partitions(now())):
-            began = now()
+        for index, partition in enumerate(self.topics.offsets_partitions(clock.now())):
+            began = clock.monotonic()
             yield from self._load_groups_of(partition)
-            self.metrics.load_seconds[index] = (now() - began) / 1000
+            self.metrics.load_seconds[index] = clock.monotonic() - began
         self._report_unknown_records()
-        self.groups.resume(now())
+        self.groups.resume(clock.now())
         if self._deleted_while_loading:
             change = TopicsChanged(deleted=tuple(self._deleted_while_loading))
-            self.groups.submit(change, now())
+            self.groups.submit(change, clock.now())
 
     def _load_groups_of(self, partition: PartitionLog) -> Iterator[None]:
         loader = GroupLoader()
@@ -142,13 +144,17 @@ class Broker:
 
     # Timers
 
-    def next_deadline(self) -> Millis | None:
+    def next_deadline(self) -> DeadlineMillis | None:
         group, fetch = self.groups.timers.earliest, self.purgatory.timers.earliest
         if group is None or fetch is None:
             return fetch if group is None else group
         return min(group, fetch)
 
-    def take_due(self, now: Millis) -> list[Command]:
+    def set_timer_time(self, now: DeadlineMillis) -> None:
+        """The delays of timers that are set from here on count from this time."""
+        self.groups.timers.now = self.purgatory.timers.now = now
+
+    def take_due(self, now: DeadlineMillis) -> list[Command]:
         """Return the commands of due group timers, and mark expired fetches as ready."""
         self.purgatory.fire_due(now)
         return self.groups.take_due(now)

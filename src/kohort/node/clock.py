@@ -1,4 +1,9 @@
-"""The clock of the node; nothing else in it reads the time."""
+"""The clocks of the node; nothing else in it reads the time.
+
+The wall clock gives timestamps, and the times that retention and expiry compare them with. It may
+be set, forward or back, so no deadline depends on it: deadlines use the monotonic clock, through
+`deadline_clock`.
+"""
 
 import time
 from typing import Protocol
@@ -7,20 +12,15 @@ from kohort.types import Millis
 
 
 class Clock(Protocol):
-    def now(self) -> Millis: ...
+    def now(self) -> Millis:
+        """The wall clock."""
 
     def monotonic(self) -> float:
-        """Seconds, for measuring durations."""
+        """Seconds, for deadlines and durations."""
 
 
 class SystemClock:
-    """The wall clock, but it never goes backwards, because deadlines depend on it."""
-
-    def __init__(self) -> None:
-        self._last = Millis(0)
-
     def now(self) -> Millis:
-        self._last = Millis(max(self._last, time.time_ns() // 1_000_000))
-        return self._last
+        return Millis(time.time_ns() // 1_000_000)
 
     monotonic = staticmethod(time.monotonic)

@@ -14,7 +14,7 @@ from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
 from kohort.node.timers import Timers
 from kohort.node.topics import Topics, find_leader_epoch_error
-from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, value
+from kohort.types import DeadlineMillis, ErrorCode, Millis, Offset, Partition, Topic, value
 
 
 @value
@@ -89,9 +89,7 @@ class FetchPurgatory:
     def __len__(self) -> int:
         return len(self._delayed)
 
-    def submit(
-        self, fetch: FetchParams, waiter: FetchWaiter, now: Millis
-    ) -> list[LogReadResult] | int:
+    def submit(self, fetch: FetchParams, waiter: FetchWaiter) -> list[LogReadResult] | int:
         """Return the result if there are enough bytes, an error, or if the client does not wait.
 
         Otherwise park the fetch and return its number, for `withdraw`.
@@ -102,15 +100,15 @@ class FetchPurgatory:
             return reads
         if any(read.error or read.has_diverged for read in reads):
             return reads
-        return self._park(_DelayedFetch(fetch, waiter, missing), now)
+        return self._park(_DelayedFetch(fetch, waiter, missing))
 
-    def _park(self, delayed: _DelayedFetch, now: Millis) -> int:
+    def _park(self, delayed: _DelayedFetch) -> int:
         self._last_number += 1
         number = self._last_number
         self._delayed[number] = delayed
         for target in delayed.fetch.partitions:
             self._by_partition.setdefault((target.topic, target.partition), {})[number] = None
-        self.timers.set(number, Millis(now + delayed.fetch.wait_ms))
+        self.timers.set(number, delayed.fetch.wait_ms)
         return number
 
     def withdraw(self, number: int) -> None:
@@ -139,8 +137,8 @@ class FetchPurgatory:
     def make_all_ready(self) -> None:
         self.ready |= dict.fromkeys(self._delayed)
 
-    def fire_due(self, now: Millis) -> None:
-        self.ready |= dict.fromkeys(self.timers.take_due(now))
+    def fire_due(self, deadline: DeadlineMillis) -> None:
+        self.ready |= dict.fromkeys(self.timers.take_due(deadline))
 
     def complete(self, bytes_max: int) -> None:
         """Read for the fetches that are ready, and deliver the results.

@@ -34,6 +34,10 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("peer", "reason"),
         "the node closed a connection: the client was idle, or its request was malformed",
     ),
+    "loop-suspended": (
+        ("seconds",),
+        "the process did not run, or one request took that long; group deadlines were extended",
+    ),
     "internal-error": (
         ("peer", "error"),
         "a bug in Kohort failed a request and closed its connection; please report the traceback",

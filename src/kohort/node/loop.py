@@ -16,15 +16,19 @@ from kohort.node import dispatch, log_events
 from kohort.node.broker import Broker
 from kohort.node.clock import Clock
 from kohort.node.connection import Connection, ConnectionTransport
+from kohort.node.deadline_clock import TICK_MS, DeadlineClock
 from kohort.node.metrics import Metrics
 from kohort.node.request import Request
 from kohort.node.runtime import InconsistentState
-from kohort.types import Millis
+from kohort.types import DeadlineMillis, Millis
 
 _CHECKPOINT_INTERVAL_MS: Final = 30_000
 
 _LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of large responses made in one iteration; bounds the memory that waits to be sent."""
+
+_SUSPENDED_S_MIN: Final = 1.0
+"""Shorter gaps are normal on a busy machine, and neither logged nor counted."""
 
 
 class NodeTransport(Protocol):
@@ -41,6 +45,7 @@ class NodeLoop:
         self.next_deadline = broker.next_deadline
         self._network = network
         self._clock = clock
+        self._deadline_clock = DeadlineClock(clock.monotonic())
         settings = broker.settings
         self.request_max_bytes: int = settings["socket.request.max.bytes"]
         self.inflight_max: int = settings["kohort.connection.inflight.max"]
@@ -69,8 +74,7 @@ class NodeLoop:
         broker = self.broker
         groups, purgatory, syncer = broker.groups, broker.purgatory, broker.syncer
         # 1. Receive and decide.
-        self._now = self._clock.now()
-        self.iteration_started_at = self._clock.monotonic()
+        self._read_clock()
         self._large_bytes = 0
         if self._due:
             self._fire_timers()
@@ -96,6 +100,21 @@ class NodeLoop:
             if syncer.is_collecting:
                 return True
         return bool(self._to_resume or purgatory.ready)
+
+    def _read_clock(self) -> None:
+        """One reading for the whole iteration, or for what is done between iterations."""
+        clock, deadline_clock = self._clock, self._deadline_clock
+        self._now = clock.now()
+        self.iteration_started_at = monotonic = clock.monotonic()
+        uncounted_s = deadline_clock.advance(monotonic)
+        if uncounted_s > _SUSPENDED_S_MIN:
+            self._report_suspension(uncounted_s)
+        self.broker.set_timer_time(deadline_clock.now)
+
+    def _report_suspension(self, seconds: float) -> None:
+        self.metrics.suspensions += 1
+        self.metrics.suspended_seconds += seconds
+        log_events.warning("loop-suspended", seconds=f"{seconds:.1f}")
 
     def _handle_requests(self, connections: Iterable[Connection]) -> None:
         for connection in connections:
@@ -153,9 +172,21 @@ class NodeLoop:
         self.metrics.connections = len(self.connections)
         return connection
 
+    def next_timer(self) -> tuple[DeadlineMillis, float]:
+        """When `timers_due` must be called next, and how many seconds that is from now.
+
+        That is a tick if there is no earlier deadline: `DeadlineClock` must be read often.
+        """
+        self._read_clock()
+        now = self._deadline_clock.now
+        deadline = self.next_deadline()
+        delay_ms = TICK_MS if deadline is None else max(0, min(deadline - now, TICK_MS))
+        return DeadlineMillis(now + delay_ms), delay_ms / 1000
+
     def timers_due(self) -> None:
-        """A deadline has passed; due timers fire in the next iteration."""
-        self._due += self.broker.take_due(self._clock.now())
+        """A deadline may have passed; due timers fire in the next iteration."""
+        self._read_clock()
+        self._due += self.broker.take_due(self._deadline_clock.now)
 
     def sync_finished(self, seconds: float) -> None:
         """The files of the last sync request are synced; `iterate` sends the waiting responses."""
@@ -194,11 +225,13 @@ class NodeLoop:
 
     def start(self) -> None:
         """Begin to load groups; topics are served meanwhile."""
-        self._loading = self.broker.load_groups(self._clock.now)
+        self._deadline_clock.restart(self._clock.monotonic())
+        self._loading = self.broker.load_groups(self._clock)
 
     def load(self) -> None:
         """Apply one chunk of `__consumer_offsets`, until `is_loaded`; raises LogError."""
         assert self._loading is not None, "not started, or already loaded"
+        self._read_clock()
         for _ in self._loading:
             return
         self._loading = None

@@ -29,7 +29,7 @@ from kohort.coordinator.events import (
 )
 from kohort.coordinator.records import OffsetCommitted, OffsetRemoved, OffsetsCommitted, Record
 from kohort.node.request import Request
-from kohort.types import ErrorCode, GroupId
+from kohort.types import ErrorCode, GroupId, Millis
 from kohort.wire.api import KEYS
 
 K = TypeVar("K")
@@ -122,6 +122,9 @@ class Metrics:
         """Requests that failed because of a bug in Kohort; each closed its connection."""
         self.bytes_in = self.bytes_out = 0
         self.connections = self.connections_opened = self.connections_refused = 0
+        # The event loop
+        self.suspensions = 0
+        self.suspended_seconds = 0.0
 
     # Requests. The connection adds the latencies itself, which saves a call.
 
@@ -190,8 +193,14 @@ class Metrics:
                     assert_never(event)
 
     def _rebalance_ended(self, event: RebalanceEnded) -> None:
+        trigger, started, joined = event.trigger, event.started_ms, event.join_ended_ms
         self.rebalance_results[event.ending] += 1
-        self.rebalance_seconds[event.trigger].add((event.at - event.started_ms) / 1000)
-        if event.join_ended_ms is not None:
-            self.join_seconds[event.trigger].add((event.join_ended_ms - event.started_ms) / 1000)
-            self.sync_seconds[event.trigger].add((event.at - event.join_ended_ms) / 1000)
+        self.rebalance_seconds[trigger].add(_seconds_between(started, event.at))
+        if joined is not None:
+            self.join_seconds[trigger].add(_seconds_between(started, joined))
+            self.sync_seconds[trigger].add(_seconds_between(joined, event.at))
+
+
+def _seconds_between(start: Millis, end: Millis) -> float:
+    """At least nothing: the clock may be set back meanwhile, and a sum must not decrease."""
+    return max(0, end - start) / 1000

@@ -332,6 +332,19 @@ _REQUESTS: Final = (
         meaning="Bugs that failed one request and its connection, or one timer; see the log.",
         read=_without_labels(lambda broker: broker.metrics.internal_errors),
     ),
+    Metric(
+        name="kohort_loop_suspensions_total",
+        kind="counter",
+        meaning="How often the event loop did not run for more than a second: the process was "
+        "stopped, its virtual machine was paused, or one request took as long.",
+        read=_without_labels(lambda broker: broker.metrics.suspensions),
+    ),
+    Metric(
+        name="kohort_loop_suspended_seconds_total",
+        kind="counter",
+        meaning="How long it did not run then. Deadlines of groups were extended by it.",
+        read=_without_labels(lambda broker: broker.metrics.suspended_seconds),
+    ),
 )
 
 # Disk

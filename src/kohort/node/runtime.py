@@ -8,7 +8,8 @@ The runtime is generic over its machine, so that every coordinator has the same 
 - If records cannot be appended, their outcome is void and the machine decides what happens instead.
 
 Delivering a reply never submits another command: a reply only marks its connection for a later
-stage of the event-loop iteration. Time is an argument and nothing here waits.
+stage of the event-loop iteration. Nothing here waits or reads a clock: `now` is the time of the
+wall clock, for timestamps, and `Runtime.timers` has the time from which delays count.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from kohort.coordinator.commands import Ticket
 from kohort.node.syncer import Syncer
 from kohort.node.timers import Timers
-from kohort.types import ErrorCode, Millis
+from kohort.types import DeadlineMillis, ErrorCode, Millis
 
 
 class Command(Protocol):
@@ -45,7 +46,7 @@ class MachineOutcome(Protocol[R, P, E, K]):
     records: list[R]
     replies: list[P]
     timers: dict[K, Millis | None]
-    """Deadlines to set; None cancels."""
+    """Timers to set, with their delays; None cancels."""
     events: list[E]
     is_deferrable: bool
     """No command whose `sees_deferred` is false depends on these records being applied."""
@@ -166,9 +167,9 @@ class Runtime(Generic[C, R, P, E, K]):
         """
         assert not command.sees_deferred, f"{command} needs a ticket"
         outcome = self.machine.decide(command, now)
-        for key, deadline in outcome.timers.items():
-            assert deadline is not None, f"{command} cancels a timer"
-            self.timers.set(key, deadline)
+        for key, delay_ms in outcome.timers.items():
+            assert delay_ms is not None, f"{command} cancels a timer"
+            self.timers.set(key, delay_ms)
         (reply,) = outcome.replies
         return reply
 
@@ -178,12 +179,12 @@ class Runtime(Generic[C, R, P, E, K]):
         assert not outcome.records, "resuming stores nothing"
         self._settle(outcome)
 
-    def take_due(self, now: Millis) -> list[C]:
+    def take_due(self, deadline: DeadlineMillis) -> list[C]:
         """Return the commands for timers that are due, in the order of their deadlines."""
-        return [self._timer_fired(key) for key in self.timers.take_due(now)]
+        return [self._timer_fired(key) for key in self.timers.take_due(deadline)]
 
-    def fire_due(self, now: Millis) -> None:
-        for command in self.take_due(now):
+    def fire_due(self, deadline: DeadlineMillis, now: Millis) -> None:
+        for command in self.take_due(deadline):
             self.submit(command, now)
 
     # Appending and applying
@@ -230,11 +231,11 @@ class Runtime(Generic[C, R, P, E, K]):
 
     def _settle(self, outcome: MachineOutcome[R, P, E, K]) -> None:
         """Set the timers and take the events, before any reply is sent."""
-        for key, deadline in outcome.timers.items():
-            if deadline is None:
+        for key, delay_ms in outcome.timers.items():
+            if delay_ms is None:
                 self.timers.cancel(key)
             else:
-                self.timers.set(key, deadline)
+                self.timers.set(key, delay_ms)
         if outcome.events:
             self.events += outcome.events
 

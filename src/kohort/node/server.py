@@ -19,7 +19,7 @@ from kohort.log.limits import Limits as LogLimits
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
 from kohort.node.broker import Address, Broker
-from kohort.node.clock import SystemClock
+from kohort.node.clock import Clock, SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
 from kohort.node.loop import NodeLoop
@@ -27,7 +27,7 @@ from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.types import Millis
+from kohort.types import DeadlineMillis
 
 if TYPE_CHECKING:
     from kohort.node.metrics_http import MetricsServer
@@ -81,11 +81,11 @@ def _sync_all(files: Sequence[PendingSync]) -> float:
 class Server:
     """One node: `start`, then `run` until `stopping` is set, then `stop`."""
 
-    def __init__(self, settings: BrokerConfig, data: Path) -> None:
+    def __init__(self, settings: BrokerConfig, data: Path, clock: Clock | None = None) -> None:
         self._settings = settings
         self._data = data
-        self._clock = SystemClock()
-        self._armed_at: Millis | None = None
+        self._clock = clock or SystemClock()
+        self._armed_at: DeadlineMillis | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_iteration_scheduled = False
         self._failure: NodeFailed | None = None
@@ -118,6 +118,7 @@ class Server:
         broker.address = self._advertised(host, port)
         self._loop.add_reader(self._transport.fileno(), self._on_ready)
         self._node.start()
+        self._arm()
         self._load()
         self._loop.call_later(self._node.cleaning_interval_ms / 1000, self._clean)
         self._loop.call_later(self._idle_interval_s, self._close_idle)
@@ -244,22 +245,21 @@ class Server:
             return
         if has_work:
             self._schedule_iteration()
-        deadline = self._node.next_deadline()
-        if deadline is not None and (self._armed_at is None or deadline < self._armed_at):
-            self._arm(deadline)
+        deadline, armed_at = self._node.next_deadline(), self._armed_at
+        if armed_at is None or (deadline is not None and deadline < armed_at):
+            self._arm()
 
     def _schedule_iteration(self) -> None:
         if not self._is_iteration_scheduled:
             self._is_iteration_scheduled = True
             self._loop.call_soon(self._on_scheduled)
 
-    def _arm(self, deadline: Millis) -> None:
+    def _arm(self) -> None:
         """One timer for the earliest deadline; a later one is found when this one fires."""
         if self._timer is not None:
             self._timer.cancel()
-        self._armed_at = deadline
-        delay_ms = max(0, deadline - self._clock.now())
-        self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
+        self._armed_at, delay_s = self._node.next_timer()
+        self._timer = self._loop.call_later(delay_s, self._on_timer)
 
     def sync_finished(self, future: "Future[float]") -> None:
         error = future.exception()

@@ -1,9 +1,13 @@
-"""Deadlines by key. Moving one later, which every heartbeat does, costs one dictionary write."""
+"""Deadlines by key. Moving one later, which every heartbeat does, costs one dictionary write.
+
+Timers are set with a delay, which counts from `Timers.now`. The owner of the timers keeps that time
+up to date, with the node's deadline clock or with virtual time.
+"""
 
 import heapq
 from typing import Final, Generic, TypeVar
 
-from kohort.types import Millis
+from kohort.types import DeadlineMillis
 
 K = TypeVar("K")
 
@@ -19,17 +23,19 @@ class Timers(Generic[K]):
     """
 
     def __init__(self) -> None:
-        self._deadlines: dict[K, Millis] = {}
-        self._scheduled: dict[K, Millis] = {}
-        self._heap: list[tuple[Millis, int, K]] = []
+        self._deadlines: dict[K, DeadlineMillis] = {}
+        self._scheduled: dict[K, DeadlineMillis] = {}
+        self._heap: list[tuple[DeadlineMillis, int, K]] = []
         self._arrivals = 0
-        self.earliest: Millis | None = None
+        self.now = DeadlineMillis(0)
+        self.earliest: DeadlineMillis | None = None
         """When to check next: not later than the next deadline, sometimes earlier."""
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def set(self, key: K, deadline: Millis) -> None:
+    def set(self, key: K, delay_ms: int) -> None:
+        deadline: DeadlineMillis = self.now + delay_ms  # type: ignore[assignment]  # saves a call
         self._deadlines[key] = deadline
         scheduled = self._scheduled.get(key)
         if scheduled is None or deadline < scheduled:
@@ -38,7 +44,9 @@ class Timers(Generic[K]):
     def cancel(self, key: K) -> None:
         self._deadlines.pop(key, None)
 
-    def take_due(self, now: Millis) -> list[K]:
+    def take_due(self, now: DeadlineMillis) -> list[K]:
+        """Set the time, and return the keys of the timers that are due."""
+        self.now = now
         due: list[K] = []
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
@@ -56,7 +64,7 @@ class Timers(Generic[K]):
         self.earliest = self._heap[0][0] if self._heap else None
         return due
 
-    def _schedule(self, key: K, deadline: Millis) -> None:
+    def _schedule(self, key: K, deadline: DeadlineMillis) -> None:
         self._scheduled[key] = deadline
         self._arrivals += 1
         heapq.heappush(self._heap, (deadline, self._arrivals, key))

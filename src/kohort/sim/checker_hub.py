@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from kohort.coordinator.events import GroupEvent
 from kohort.sim.checkers.assignment_log import AssignmentLog
 from kohort.sim.checkers.commit_durability import CommitDurability, SeenCommit
 from kohort.sim.checkers.deliveries import Deliveries, Worker
+from kohort.sim.checkers.evictions import Evictions
 from kohort.sim.checkers.exclusive_ownership import ClaimedPartitions, ExclusiveOwnership
 from kohort.sim.checkers.generation_fencing import GenerationFencing
 from kohort.sim.checkers.record_durability import RecordDurability
@@ -22,7 +24,7 @@ from kohort.sim.wire_tap import (
     SYNC_GROUP,
     Exchange,
 )
-from kohort.types import TopicPartition
+from kohort.types import ErrorCode, TopicPartition
 from kohort.virtual_time.scheduler import Scheduler
 
 __all__ = ["CheckerHub", "ClaimedPartitions", "Worker"]
@@ -37,6 +39,7 @@ class CheckerHub:
         self._ownership = ExclusiveOwnership()
         self._generations = GenerationFencing()
         self._assignment_log = AssignmentLog()
+        self._evictions = Evictions(scheduler)
         self.records = RecordDurability(
             self._records_lost, lambda text: text.startswith(idempotent)
         )
@@ -79,6 +82,7 @@ class CheckerHub:
 
     def request(self, exchange: Exchange) -> None:
         request = exchange.request
+        exchange.arrived = self._evictions.running
         if exchange.api_key in (OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP):
             self._generations.request_arrived(exchange, request.group_id, request.group_instance_id)
             if exchange.api_key == OFFSET_COMMIT:
@@ -93,10 +97,15 @@ class CheckerHub:
         elif exchange.api_key == OFFSET_FETCH:
             self._offsets_shown(exchange, response)
         elif response.error_code:
-            return
+            is_rebalancing = response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+            if exchange.api_key == HEARTBEAT and is_rebalancing:
+                self._evictions.heard(request.group_id, request.member_id, exchange.arrived)
         elif exchange.api_key == JOIN_GROUP:
             self._generations.joined(request, response)
+            self._evictions.joined(request, response, exchange.arrived)
         elif exchange.api_key in (HEARTBEAT, SYNC_GROUP):
+            if exchange.api_key == HEARTBEAT:
+                self._evictions.heard(request.group_id, request.member_id, exchange.arrived)
             what = "a heartbeat" if exchange.api_key == HEARTBEAT else "a sync"
             self._generations.accepted(
                 exchange, request.group_id, request.generation_id, request.member_id, what
@@ -142,6 +151,7 @@ class CheckerHub:
                     self.commits.refused(group, partition, exchange.order)
                     continue
                 self._generations.accepted(exchange, group, generation, member_id, "a commit")
+                self._evictions.heard(group, member_id, exchange.arrived)
                 self.commits.accepted(group, partition, exchange.order)
                 self.deliveries.committed(
                     group, partition, offsets[partition], generation, member_id
@@ -160,6 +170,13 @@ class CheckerHub:
 
     def node_started(self, _process: NodeProcess, /) -> None:
         self._generations.node_loaded()
+        self._evictions.node_started()
+
+    def node_resumed(self, suspended: int, /) -> None:
+        self._evictions.node_resumed(suspended)
+
+    def groups_changed(self, events: list[GroupEvent], /) -> None:
+        self._evictions.groups_changed(events)
 
     def node_ended(self, _process: NodeProcess, exit_kind: ExitKind, /) -> None:
         self._generations.node_ended()

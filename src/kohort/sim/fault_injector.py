@@ -71,6 +71,8 @@ class FaultInjector:
                 host.slow_until = self._context.scheduler.now + amount * MS
             case EventKind.CLOCK_JUMP:
                 host.clock.skew_ms += amount
+            case EventKind.NODE_SUSPEND:
+                host.suspend(amount)
             case _:
                 raise AssertionError(f"{event.kind} does not apply to the node")
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
+from kohort.coordinator.events import GroupEvent
 from kohort.node.config import BrokerConfig
 from kohort.sim.disk import DiskImage
 from kohort.sim.network import Link, LinkEndpoint, SimulatedNetwork
@@ -28,11 +29,15 @@ class ExitKind(StrEnum):
 
 
 class NodeObserver(Protocol):
-    """Is notified when the node starts and ends."""
+    """Is notified when the node starts, is resumed and ends, and of the events of its groups."""
 
     def node_started(self, process: NodeProcess, /) -> None: ...
 
     def node_ended(self, process: NodeProcess, exit_kind: ExitKind, /) -> None: ...
+
+    def node_resumed(self, suspended: int, /) -> None: ...
+
+    def groups_changed(self, events: list[GroupEvent], /) -> None: ...
 
 
 class NodeHost:
@@ -103,6 +108,20 @@ class NodeHost:
         self._pending_exit = (ExitKind.KILL, 300, f"life {self.node_starts}")
         self.log("gives-up", str(error))
         self.exited(process)
+
+    def suspend(self, for_ms: int) -> None:
+        """The process does not run for this time; a kill or a power failure still ends it."""
+        if self.process is not None:
+            self.process.suspend(for_ms)
+
+    def resumed(self, suspended: int) -> None:
+        self.log("resumed", f"after={suspended // MS}")
+        for observer in self.observers:
+            observer.node_resumed(suspended)
+
+    def groups_changed(self, events: list[GroupEvent]) -> None:
+        for observer in self.observers:
+            observer.groups_changed(events)
 
     def exited(self, process: NodeProcess) -> None:
         if process is not self.process:

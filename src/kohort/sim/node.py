@@ -4,22 +4,26 @@ It replaces sockets, threads and the clock by links and the scheduler. The event
 its connections and its log are the real ones.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
+from kohort.coordinator.events import GroupEvent
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError, StorageError
 from kohort.log.sync_queue import PendingSync
 from kohort.node.broker import Address, Broker
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
+from kohort.node.events_topic import EventWriter
+from kohort.node.fetch_purgatory import FetchPurgatory
 from kohort.node.loop import NodeLoop
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.sim.disk import DiskImage, Killed, Mount
 from kohort.sim.network import Link
-from kohort.types import Millis, Uuid
+from kohort.types import DeadlineMillis, Millis, Uuid
 from kohort.virtual_time.scheduler import MS, ScheduledCall, Scheduler
 
 EPOCH_MS: Final = 1_700_000_000_000
@@ -64,11 +68,15 @@ class HostInterface(Protocol):
 
     def failed(self, process: "NodeProcess", error: BaseException) -> None: ...
 
+    def resumed(self, suspended: int) -> None: ...
+
+    def groups_changed(self, events: list[GroupEvent]) -> None: ...
+
     def exited(self, process: "NodeProcess") -> None: ...
 
 
 class WallClock:
-    """The host's clock. It may jump; a process never sees it step back."""
+    """The host's wall clock. It may be set, forward or back."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -79,16 +87,17 @@ class WallClock:
 
 
 class ProcessClock:
-    """The node's clock, like SystemClock but over simulated time."""
+    """The node's clocks, like SystemClock but over simulated time.
+
+    The monotonic clock goes on while the process is suspended, as after SIGSTOP.
+    """
 
     def __init__(self, wall: WallClock, scheduler: Scheduler) -> None:
         self._wall = wall
         self._scheduler = scheduler
-        self._last = Millis(0)
 
     def now(self) -> Millis:
-        self._last = Millis(max(self._last, self._wall.read()))
-        return self._last
+        return Millis(self._wall.read())
 
     def monotonic(self) -> float:
         return self._scheduler.now / (1000 * MS)
@@ -125,19 +134,40 @@ class LinkTransport:
 
 
 class _Socket:
-    """The node's endpoint of a link: feeds data to the real connection."""
+    """The node's endpoint of a link: feeds data to the real connection.
 
-    def __init__(self, process: "NodeProcess", link: Link, connection: Connection) -> None:
+    While the process is suspended, the host accepts connections and data for it.
+    """
+
+    def __init__(self, process: "NodeProcess", link: Link) -> None:
         self._process = process
         self._link = link
-        self._connection = connection
+        self._connection: Connection | None = None
+
+    def open(self) -> bool:
+        """The process accepts the connection, or refuses it."""
+        process, link = self._process, self._link
+        self._connection = process.connect(link)
+        return self._connection is not None
+
+    def open_or_close(self) -> None:
+        if not self.open():
+            self._link.close_by_server()
 
     def data_received(self, data: bytes) -> None:
-        self._process.tap.received(self._link, data)
-        self._process.enter(lambda: self._process.receive(self._connection, data))
+        self._process.enter(lambda: self._read(data))
+
+    def _read(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._process.tap.received(self._link, data)
+            self._process.receive(self._connection, data)
 
     def connection_lost(self) -> None:
-        self._process.enter(self._connection.lost)
+        self._process.enter(self._lose)
+
+    def _lose(self) -> None:
+        if self._connection is not None:
+            self._connection.lost()
 
 
 class SimulatedSync:
@@ -167,6 +197,24 @@ class SimulatedSync:
         self._process.later(duration, finish)
 
 
+class ObservedEventWriter(EventWriter):
+    """Shows the checkers what it writes to `__kohort_events`."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        settings: BrokerConfig,
+        purgatory: FetchPurgatory,
+        observe: Callable[[list[GroupEvent]], None],
+    ) -> None:
+        super().__init__(topics, settings, purgatory)
+        self._observe = observe
+
+    def write(self, events: list[GroupEvent]) -> None:
+        self._observe(events)
+        super().write(events)
+
+
 class NodeProcess:
     """One process of the node; drives the real event loop."""
 
@@ -176,9 +224,12 @@ class NodeProcess:
         self._settings = settings
         self._clock = ProcessClock(host.clock, host.scheduler)
         self._timer: ScheduledCall | None = None
-        self._armed_at: Millis | None = None
+        self._armed_at: DeadlineMillis | None = None
         self._fed: dict[Connection, None] = {}
         self._is_iteration_scheduled = False
+        self._backlog: deque[Callable[[], object]] = deque()
+        self._suspended_at: int | None = None
+        self._suspended_until = 0
         self.tap = host.tap
         self.mount = Mount(host.disk_image)
         self.is_running = False
@@ -224,8 +275,10 @@ class NodeProcess:
         topics = Topics(catalog, settings, host.fresh_topic_id)
         broker = Broker(settings, topics, self.syncer, fresh_uuid=host.fresh_uuid)
         broker.address = Address(host=HOST, port=PORT)
+        broker.events = ObservedEventWriter(topics, settings, broker.purgatory, host.groups_changed)
         self.loop = NodeLoop(broker, self, self._clock)
         self.loop.start()
+        self._arm()
         self._load()
         self.later(self._cleaning_interval_ms * MS, self._clean)
         self.later(settings["connections.max.idle.ms"] * MS, self._close_idle)
@@ -233,6 +286,7 @@ class NodeProcess:
     def end(self) -> None:
         """Run nothing of this process any more."""
         self.is_running = False
+        self._backlog.clear()
         self.mount.die()
 
     def stop(self, then: Callable[[], None]) -> None:
@@ -261,8 +315,12 @@ class NodeProcess:
         self.enter(begin)
 
     def enter(self, action: Callable[[], object]) -> None:
-        """Run an action of this process. A crash may interrupt it anywhere."""
+        """Run an action of this process, now or when it is resumed. A crash may interrupt it
+        anywhere."""
         if not self.is_running:
+            return
+        if self._suspended_at is not None:
+            self._backlog.append(action)
             return
         try:
             action()
@@ -272,13 +330,39 @@ class NodeProcess:
     def later(self, delay: int, action: Callable[[], object]) -> ScheduledCall:
         return self._scheduler.after(delay, lambda: self.enter(action))
 
+    # Suspending
+
+    def suspend(self, for_ms: int) -> None:
+        """Run nothing for this time, as between SIGSTOP and SIGCONT."""
+        scheduler = self._scheduler
+        if self._suspended_at is None:
+            self._suspended_at = scheduler.now
+        self._suspended_until = max(self._suspended_until, scheduler.now + for_ms * MS)
+        scheduler.after(for_ms * MS, self._resume)
+
+    def _resume(self) -> None:
+        """Run what has become due meanwhile, in that order."""
+        now, since = self._scheduler.now, self._suspended_at
+        if not self.is_running or since is None or now < self._suspended_until:
+            return
+        self._host.resumed(now - since)
+        self._suspended_at = None
+        while self._backlog:
+            self.enter(self._backlog.popleft())
+
     # Iterations
 
     def accept(self, link: Link) -> _Socket | None:
         if not self.is_running or self.is_stopping:
             return None
-        connection = self.loop.connect(LinkTransport(link, self.tap), link.owner, link.number)
-        return None if connection is None else _Socket(self, link, connection)
+        socket = _Socket(self, link)
+        if self._suspended_at is not None:
+            self.enter(socket.open_or_close)
+            return socket
+        return socket if socket.open() else None
+
+    def connect(self, link: Link) -> Connection | None:
+        return self.loop.connect(LinkTransport(link, self.tap), link.owner, link.number)
 
     def receive(self, connection: Connection, data: bytes) -> None:
         """Data that arrives at almost the same time is handled in one iteration."""
@@ -313,14 +397,13 @@ class NodeProcess:
         self._arm()
 
     def _arm(self) -> None:
-        deadline = self.loop.next_deadline()
-        if deadline is None or (self._armed_at is not None and self._armed_at <= deadline):
+        deadline, armed_at = self.loop.next_deadline(), self._armed_at
+        if armed_at is not None and (deadline is None or armed_at <= deadline):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._armed_at = deadline
-        delay_ms = max(0, deadline - self._clock.now())
-        self._timer = self.later(delay_ms * MS, self._on_timer)
+        self._armed_at, delay_s = self.loop.next_timer()
+        self._timer = self.later(round(delay_s * 1000) * MS, self._on_timer)
 
     def sync_finished(self, seconds: float) -> None:
         self.loop.sync_finished(seconds)

@@ -25,7 +25,9 @@ class EventKind(StrEnum):
     SYNC_SLOW = "sync-slow"
     """Syncs take twenty times as long; duration in ms."""
     CLOCK_JUMP = "clock-jump"
-    """The node's clock jumps; by this many ms."""
+    """The wall clock of the node's host is set, forward or back; by this many ms."""
+    NODE_SUSPEND = "node-suspend"
+    """The node's process is suspended, while clients go on; duration in ms."""
     CUT = "cut"
     """All connections of a client break."""
     SILENCE = "silence"
@@ -57,8 +59,16 @@ class EventKind(StrEnum):
     """A topic gets more partitions; their number."""
 
 
-ORDERLY = frozenset({EventKind.LEAVE, EventKind.SUBSCRIBE, EventKind.REJOIN, EventKind.GROW})
-"""Events that are not faults."""
+ORDERLY = frozenset(
+    {
+        EventKind.LEAVE,
+        EventKind.SUBSCRIBE,
+        EventKind.REJOIN,
+        EventKind.GROW,
+        EventKind.CLOCK_JUMP,
+    }
+)
+"""Events that are not faults, and clock steps, which members must not notice."""
 
 
 @value

@@ -4,7 +4,7 @@ Swarm testing: each run enables only a few kinds of faults. With all of them ena
 crashes would hide bugs that need a node that runs for long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -84,6 +84,16 @@ _THEMES: Final = (
     ),
 )
 
+_CLOCK_STEPS_MS: Final = (
+    *(-7_200_000, -600_000, -120_000, -5_000),
+    *(5_000, 60_000, 600_000, 10_800_000),
+)
+_SUSPENSIONS_MS: Final = (2_000, 4_000, 9_000, 20_000, 55_000)
+"""Longer than what counts of a suspension, and some longer than every session."""
+
+_TIME_EVENTS_FROM: Final = 1_000
+"""Their first number; all other events have lower ones."""
+
 _LONG: Final = frozenset({EventKind.STALL, EventKind.PAUSE, EventKind.BUSY})
 """Matter most when they are longer than session.timeout.ms or max.poll.interval.ms."""
 
@@ -109,7 +119,10 @@ def draw_plan(seed: int) -> SimulationPlan:
         conditions=rng.choice((CALM, FAIR, FAIR, ROUGH, FOUL)),
         members=members,
         producers=producers,
-        events=_draw_events(streams.named("decisions"), members, producers, topics, faulty_ms),
+        events=_in_order(
+            *_draw_events(streams.named("decisions"), members, producers, topics, faulty_ms),
+            *_draw_time_events(streams.named("time"), faulty_ms),
+        ),
         last_victim=_draw_victim(streams.named("victim"), members),
     )
 
@@ -208,7 +221,34 @@ def _draw_events(
                 operations=operations,
             )
         )
-    return tuple(sorted(drawn, key=lambda event: event.at_ms))
+    return tuple(drawn)
+
+
+def _draw_time_events(rng: Random, faulty_ms: int) -> Iterator[PlannedEvent]:
+    """Clock steps and suspensions, in a third of all plans. They have a stream of their own, so
+    that the rest of a plan does not depend on them."""
+    if rng.random() > 1 / 3:
+        return
+    kinds = rng.choice(
+        (
+            (EventKind.CLOCK_JUMP,),
+            (EventKind.NODE_SUSPEND,),
+            (EventKind.CLOCK_JUMP, EventKind.NODE_SUSPEND),
+        )
+    )
+    for number in range(rng.choice((1, 2, 4))):
+        kind = rng.choice(kinds)
+        is_step = kind is EventKind.CLOCK_JUMP
+        yield PlannedEvent(
+            number=_TIME_EVENTS_FROM + number,
+            at_ms=rng.randint(50, faulty_ms),
+            kind=kind,
+            amount=rng.choice(_CLOCK_STEPS_MS if is_step else _SUSPENSIONS_MS),
+        )
+
+
+def _in_order(*events: PlannedEvent) -> tuple[PlannedEvent, ...]:
+    return tuple(sorted(events, key=lambda event: event.at_ms))
 
 
 def _draw_target(

@@ -31,6 +31,10 @@ from kohort.wire.batch import encode as encode_batch
 _REQUEST_MS = 4_000
 _RETRY_MS = 300
 
+_SLOW_MS = 24 * 3_600_000
+"""How far producers' clocks are behind. The node's clock may be set back, and as in Kafka, the node
+refuses timestamps that are more than an hour ahead of its own."""
+
 
 @value
 class _Batch:
@@ -133,7 +137,7 @@ class SimulatedProducer:
 
     def _encode(self, batch: _Batch) -> bytes:
         is_idempotent = batch.producer_id != NO_PRODUCER_ID
-        now = Millis(EPOCH_MS + self._context.scheduler.now_ms)
+        now = Millis(EPOCH_MS - _SLOW_MS + self._context.scheduler.now_ms)
         return encode_batch(
             NewBatch(
                 records=tuple(

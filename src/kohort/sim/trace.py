@@ -29,6 +29,7 @@ EVENTS: Final = {
     "recovered": "the node has truncated a log at start: position, bytes, reason",
     "request": "a member sends a request to the node",
     "response": "the node's response to a member: an error, or the important fields",
+    "resumed": "the node's process runs again after a suspension: its duration in ms",
     "start": "a process starts, of a member or of the node",
     "violation": "a rule is broken; the run ends",
 }

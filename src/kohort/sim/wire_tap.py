@@ -19,7 +19,7 @@ _UNDERSTOOD: Final = frozenset({OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBE
 class Exchange:
     """A request as it arrived at the node."""
 
-    __slots__ = ("api_key", "link", "order", "request", "snapshot", "version")
+    __slots__ = ("api_key", "arrived", "link", "order", "request", "snapshot", "version")
 
     def __init__(self, link: Link, order: int, api_key: int, version: int, request: Any) -> None:
         self.link = link
@@ -28,6 +28,8 @@ class Exchange:
         self.api_key = api_key
         self.version = version
         self.request = request
+        self.arrived = 0
+        """When it arrived; in the time of the evictions checker."""
         self.snapshot: Any = None
         """State of its group on arrival, for a checker."""
 

@@ -4,6 +4,7 @@ from kohort.types.error_code import ErrorCode
 from kohort.types.ids import (
     ZERO_UUID,
     BrokerId,
+    DeadlineMillis,
     Generation,
     GroupId,
     InstanceId,
@@ -23,6 +24,7 @@ from kohort.types.value import value
 __all__ = [
     "ZERO_UUID",
     "BrokerId",
+    "DeadlineMillis",
     "ErrorCode",
     "Generation",
     "GroupId",

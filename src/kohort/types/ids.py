@@ -16,6 +16,10 @@ Generation = NewType("Generation", int)
 Millis = NewType("Millis", int)
 """A duration, or a timestamp since the epoch, in milliseconds. The variable name says which."""
 
+DeadlineMillis = NewType("DeadlineMillis", int)
+"""A time of the node's deadline clock. Its own type, because it must not be mixed with timestamps:
+the wall clock may be set."""
+
 BrokerId = NewType("BrokerId", int)
 ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)

@@ -30,7 +30,7 @@ _WAIT_MS_MAX: Final = Millis(300_000)
 """The longest wait; protects memory. It is also the maximum of librdkafka."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> object:
+def handle(broker: Broker, request: Request, _: Millis) -> object:
     body: FetchRequest = request.body
     # DEVIATION: there are no fetch sessions (KIP-227). The response declines the session, like a
     # Kafka broker whose session cache is full, so the client sends all partitions every time.
@@ -47,7 +47,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> object:
         wait_ms=min(body.max_wait_ms, _WAIT_MS_MAX),
         is_committed_only=body.isolation_level == _READ_COMMITTED,
     )
-    result = broker.purgatory.submit(fetch, Parked(request, _respond), now)
+    result = broker.purgatory.submit(fetch, Parked(request, _respond))
     if isinstance(result, int):
         request.fetch_number = result
         return PARKED

@@ -1,7 +1,7 @@
 """Checkers of the simulation: one rule, or a few about one subject, in each file.
 
-A checker sees what members, producers and the wire do, and raises Violation. Only the replay
-checker looks inside the code under test.
+A checker sees what members, producers and the wire do, and raises Violation. Only two look inside
+the code under test: replay at the groups, evictions at the events that are written about them.
 """
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kohort.coordinator.coordinator import Coordinator
+from kohort.coordinator.events import GroupEvent
 from kohort.coordinator.record_codec import Skipped
 from kohort.node.broker import Broker
 from kohort.node.group_loader import read_batches
@@ -45,6 +46,10 @@ class RestartChecker:
         is_whole = process.is_loaded and not process.mount.was_interrupted
         if exit_kind in (ExitKind.KILL, ExitKind.STOP) and is_whole:
             self._last = process.broker.coordinator.hard_state()
+
+    def node_resumed(self, suspended: int, /) -> None: ...
+
+    def groups_changed(self, events: list[GroupEvent], /) -> None: ...
 
     def node_started(self, process: NodeProcess, /) -> None:
         if self._last is not None:

@@ -106,4 +106,5 @@ class RebalanceTrace:
 
 
 def _took(start: Millis | None, end: Millis | None) -> Millis | None:
-    return None if start is None or end is None else Millis(end - start)
+    """At least nothing, because the clock may be set back between the two times."""
+    return None if start is None or end is None else Millis(max(0, end - start))
