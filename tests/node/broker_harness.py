@@ -178,7 +178,8 @@ class BrokerHarness:
         self._set_timer_time()
 
     def _set_timer_time(self) -> None:
-        self.broker.set_timer_time(DeadlineMillis(self.now))
+        broker = self.broker
+        broker.groups.timers.now = broker.purgatory.timers.now = DeadlineMillis(self.now)
 
     # Common requests
 

@@ -116,8 +116,8 @@ def follow_wall_clock(patch: Patch) -> None:
 
     def read_clock(self: NodeLoop) -> None:
         right(self)
-        self._deadline_clock.now = DeadlineMillis(self._now)
-        self.broker.set_timer_time(self._deadline_clock.now)
+        now = self._deadline_clock.now = DeadlineMillis(self._now)
+        self.broker.groups.timers.now = self.broker.purgatory.timers.now = now
 
     patch(NodeLoop, "_read_clock", read_clock)
 

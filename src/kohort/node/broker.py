@@ -150,10 +150,6 @@ class Broker:
             return fetch if group is None else group
         return min(group, fetch)
 
-    def set_timer_time(self, now: DeadlineMillis) -> None:
-        """The delays of timers that are set from here on count from this time."""
-        self.groups.timers.now = self.purgatory.timers.now = now
-
     def take_due(self, now: DeadlineMillis) -> list[Command]:
         """Return the commands of due group timers, and mark expired fetches as ready."""
         self.purgatory.fire_due(now)

@@ -21,6 +21,6 @@ class Clock(Protocol):
 
 class SystemClock:
     def now(self) -> Millis:
-        return Millis(time.time_ns() // 1_000_000)
+        return time.time_ns() // 1_000_000  # type: ignore[return-value]  # saves a call
 
     monotonic = staticmethod(time.monotonic)

@@ -46,6 +46,7 @@ class NodeLoop:
         self._network = network
         self._clock = clock
         self._deadline_clock = DeadlineClock(clock.monotonic())
+        self._group_timers, self._fetch_timers = broker.groups.timers, broker.purgatory.timers
         settings = broker.settings
         self.request_max_bytes: int = settings["socket.request.max.bytes"]
         self.inflight_max: int = settings["kohort.connection.inflight.max"]
@@ -109,7 +110,7 @@ class NodeLoop:
         uncounted_s = deadline_clock.advance(monotonic)
         if uncounted_s > _SUSPENDED_S_MIN:
             self._report_suspension(uncounted_s)
-        self.broker.set_timer_time(deadline_clock.now)
+        self._group_timers.now = self._fetch_timers.now = deadline_clock.now
 
     def _report_suspension(self, seconds: float) -> None:
         self.metrics.suspensions += 1

@@ -87,7 +87,7 @@ class NodeHost:
 
     def schedule_exit(self, exit_kind: ExitKind, down_ms: int, name: str, operations: int) -> None:
         """End the node now, or in the middle of its n-th disk operation from now."""
-        if self.process is None or self.process.is_stopping:
+        if self.process is None or self._is_stopping:
             return
         self._pending_exit = (exit_kind, down_ms, name)
         if exit_kind is ExitKind.STOP:
@@ -97,6 +97,11 @@ class NodeHost:
             self.process.mount.fatal_operation = self.process.mount.operations + operations
         else:
             self.exited(self.process)
+
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether the process shuts down, or will as soon as it is resumed."""
+        return self._pending_exit is not None and self._pending_exit[0] is ExitKind.STOP
 
     def failed(self, process: NodeProcess, error: BaseException) -> None:
         """The node must stop: the content of the disk is unknown."""
@@ -152,7 +157,7 @@ class NodeHost:
         self.free_space()
         self.disk_image.failing_syncs = 0
         self.slow_until = 0
-        if self.process is not None and not self.process.is_stopping:
+        if self.process is not None and not self._is_stopping:
             self.process.mount.fatal_operation = None
             self._pending_exit = None
 
