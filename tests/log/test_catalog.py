@@ -13,6 +13,7 @@ from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import DataDirectoryError, RequestRejected, StorageError
 from kohort.log.os_disk import OsDisk
 from kohort.types import ErrorCode, Millis, Offset, Topic, Uuid
+from kohort.wire.batch_header import checksum
 from tests.log.faulty_disks import MemoryDisk
 from tests.log.log_setup import (
     NOW,
@@ -73,11 +74,20 @@ def test_topics_and_their_settings_survive_a_restart(tmp_path: Path) -> None:
 def test_catalog_file_format(tmp_path: Path) -> None:
     with open_log(tmp_path, {"cleanup.policy": "compact"}):
         content = json.loads((tmp_path / "kohort-catalog.json").read_text())
+        line = (tmp_path / "kohort-catalog.journal").read_bytes()
 
     assert content.pop("cluster_id")
     assert content == {
-        "format": 1,
+        "format": 2,
+        "sequence": 0,
         "next_producer_id": 0,
+        "topics": {},
+        "deleting": [],
+    }
+    crc, _, text = line.partition(b" ")
+    assert int(crc, 16) == checksum(text.removesuffix(b"\n"))
+    assert json.loads(text) == {
+        "sequence": 1,
         "topics": {
             TOPIC: {
                 "topic_id": "AAECAwQFBgcICQoLDA0ODw",
@@ -85,7 +95,6 @@ def test_catalog_file_format(tmp_path: Path) -> None:
                 "settings": {"cleanup.policy": "compact"},
             }
         },
-        "deleting": [],
     }
 
 
@@ -111,7 +120,11 @@ def test_topic_with_the_longest_name_can_be_created_and_deleted(tmp_path: Path) 
     name = Topic("x" * 249)
 
     catalog.create_topic(name, TOPIC_ID, 11, {}, NOW)
+    log = catalog.partition(name, 10)
+    assert log is not None
+    log.append(numbered_batch(0), NOW)
     catalog.delete_topic(name)
+    catalog.clean(NOW)
 
     assert not [each for each in file_names(tmp_path, "") if each.startswith("x")]
     catalog.close(NOW)
@@ -203,6 +216,7 @@ def test_delete_topic_removes_all_files(tmp_path: Path) -> None:
     assert catalog.find_topic(TOPIC) is None
     assert catalog.find_topic_by_id(TOPIC_ID) is None
     assert catalog.partition(TOPIC, 0) is None
+    catalog.clean(NOW)
     assert not [name for name in file_names(tmp_path, "") if name.startswith(TOPIC)]
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
     catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
@@ -229,10 +243,12 @@ def test_start_removes_directories_marked_for_deletion(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "00000000000000000000.log").write_bytes(b"x")
 
-    with open_log(tmp_path) as log:
-        assert log.end_offset == 1
+    catalog = open_catalog(tmp_path)
+    catalog.clean(NOW)
 
+    assert get_log(catalog).end_offset == 1
     assert not [name for name in file_names(tmp_path, "") if "gone" in name]
+    catalog.close(NOW)
 
 
 def test_start_completes_a_topic_deletion_that_failed() -> None:
@@ -248,6 +264,7 @@ def test_start_completes_a_topic_deletion_that_failed() -> None:
 
     disk.rename = fail  # type: ignore[method-assign]  # inject a failure
     catalog.delete_topic(TOPIC)
+    assert catalog.clean(NOW).failure is not None
     assert catalog.find_topic(TOPIC) is None
     assert f"{TOPIC}-0" in disk.list("")
     disk.kill()
@@ -313,7 +330,7 @@ def test_new_file_system_is_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"format": 2, "anything": 1}', "has format 2, written by a newer version of Kohort"),
+        ('{"format": 3, "anything": 1}', "has format 3, written by a newer version of Kohort"),
         ("{", "is corrupt"),
         ("{}", "is corrupt"),
         ("[]", "is corrupt"),

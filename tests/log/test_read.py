@@ -146,7 +146,7 @@ def test_chunk_iteration_survives_changes_of_the_log() -> None:
 
 
 def test_number_of_open_segment_files_is_limited(tmp_path: Path) -> None:
-    with open_log(tmp_path, SMALL_SEGMENTS, Limits(open_segments_max=2)) as log:
+    with open_log(tmp_path, SMALL_SEGMENTS, Limits(open_files_max=4)) as log:
         for number in range(100):
             log.append(numbered_batch(number), NOW)
         before = len(list(Path("/proc/self/fd").iterdir()))

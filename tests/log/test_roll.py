@@ -109,6 +109,7 @@ def test_file_names_match_kafka(tmp_path: Path) -> None:
     assert file_names(tmp_path, "") == [
         ".kafka_cleanshutdown",
         ".lock",
+        "kohort-catalog.journal",
         "kohort-catalog.json",
         f"{TOPIC}-0",
         "recovery-point-offset-checkpoint",

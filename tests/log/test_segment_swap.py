@@ -62,7 +62,11 @@ def disk_before_swap() -> MemoryDisk:
 
 def load(disk: MemoryDisk) -> LoadedLog:
     parameters = LoadParameters(
-        start_offset=None, recovery_point=Offset(LAST), is_clean=False, index_interval_bytes=100
+        listed=disk.list(DIRECTORY),
+        start_offset=None,
+        recovery_point=Offset(LAST),
+        is_clean=False,
+        index_interval_bytes=100,
     )
     return load_partition(disk, DIRECTORY, parameters, Limits(), NOW)
 

@@ -1,62 +1,52 @@
 """All topics of a data directory with their settings and partition logs.
 
-The catalog file decides which partitions exist: missing partition directories are created, and
-directories that it does not name are removed or renamed as stray. Callers pass ids and the time.
+The catalog decides which partitions exist. The directory of a partition is created by its first
+append; directories that the catalog does not name are removed or renamed as stray. So the time of a
+topic change does not depend on the number of topics and partitions. Callers pass ids and the time.
 """
 
 import base64
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from kohort.log import file_names
+from kohort.log.catalog_cleaner import CatalogCleaner, CatalogCleanResult
 from kohort.log.catalog_file import (
+    CatalogChange,
     CatalogContent,
     CatalogTopic,
-    find_content,
+    StoredCatalog,
+    find_catalog,
     lock_directory,
-    write_content,
 )
+from kohort.log.catalog_journal import CatalogJournal, write_new_catalog
 from kohort.log.checkpoint import Checkpoints, encode_clean_shutdown
 from kohort.log.disk import Disk, Lock
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.limits import Limits
-from kohort.log.log_cleaner import CleanResult
 from kohort.log.os_disk import OsDisk
 from kohort.log.partition import PartitionLog
 from kohort.log.partition_directories import PartitionDirectories
-from kohort.log.recovery import LoadParameters, load_partition
+from kohort.log.recovery import (
+    LoadedLog,
+    LoadParameters,
+    load_partition,
+    unwritten_partition,
+)
 from kohort.log.segment_swap import Repair
 from kohort.log.sync_queue import PendingSync
-from kohort.log.topic_config import parse_settings
-from kohort.types import ErrorCode, Millis, Partition, ProducerId, Topic, Uuid, value
+from kohort.log.topic_config import TopicSettings, parse_settings
+from kohort.types import ErrorCode, Millis, Partition, ProducerId, Topic, Uuid
 
 _NO_DEFAULTS: Final[Mapping[str, str]] = {}
 _LIMITS: Final = Limits()
 
-_FULL_PASS_INTERVAL_MS: Final = 1_000
-"""The interval of passes over all partitions while one of them is being compacted."""
-
-
-@value
-class PartitionCleanResult:
-    topic: Topic
-    partition: Partition
-    cleaned: CleanResult
-
-
-@value
-class CatalogCleanResult:
-    """The results of the partitions where cleaning changed something or failed."""
-
-    partitions: tuple[PartitionCleanResult, ...]
-    is_done: bool
-    """False if the budget was not sufficient: call `clean` again soon."""
-    failure: str | None
-    """Why the checkpoints could not be written. The next call tries again."""
+_PARSED_SETTINGS_MAX: Final = 1_000
+"""Different overrides whose parsed form is kept; protects memory."""
 
 
 class Catalog:
@@ -64,25 +54,33 @@ class Catalog:
         self,
         disk: Disk,
         lock: Lock,
-        content: CatalogContent,
+        stored: StoredCatalog,
         defaults: Mapping[str, str],
         limits: Limits,
     ) -> None:
         """Use `open` instead."""
         self._disk = disk
         self._lock = lock
-        self._content = content
+        self._journal = CatalogJournal(disk, stored)
+        self._content = stored.content
         self._defaults = defaults
         self._limits = limits
         listed = disk.list("")
         self._is_clean = file_names.CLEAN_SHUTDOWN in listed
-        self._checkpoints = Checkpoints(disk, listed)
-        self._directories = PartitionDirectories(disk)
-        self._logs: dict[Topic, list[PartitionLog]] = {}
-        self._by_id = {topic.topic_id: topic.name for topic in content.topics.values()}
+        self._directories = PartitionDirectories(disk, listed)
+        self._checkpoints = Checkpoints(disk, listed, self._directories.sync_names)
+        self._logs: dict[Topic, list[PartitionLog | None]] = {}
+        """None for a partition that was not used yet and has no files."""
+        self._by_id = {topic.topic_id: topic.name for topic in self._content.topics.values()}
+        self._reserved: set[Topic] = set()
+        """The names of topics that are being created."""
+        self._deleted_names: set[Topic] = set()
+        """Topics that may have entries in the checkpoint files, although they are deleted."""
+        self._parsed: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
         self._written: dict[PartitionLog, None] = {}
-        self._compacting: PartitionLog | None = None
-        self._last_full_pass_ms = Millis(0)
+        self._cleaner = CatalogCleaner(
+            self._files, self._flush_checkpoints, self._directories, self._journal
+        )
 
     @classmethod
     def open(
@@ -100,14 +98,15 @@ class Catalog:
         `cluster_id`; if None, an id is derived from the directory name and the time.
         """
         parse_settings(_NO_DEFAULTS, defaults)
-        disk = OsDisk(Path(where)) if isinstance(where, str | Path) else where
+        disk = where
+        if isinstance(disk, str | Path):
+            disk = OsDisk(Path(disk), limits.open_files_max)
         lock = lock_directory(disk)
         try:
-            content = find_content(disk)
-            if content is None:
-                content = _new_content(cluster_id or _derive_cluster_id(disk.name, now))
-                write_content(disk, content)
-            catalog = cls(disk, lock, content, defaults, limits)
+            stored = find_catalog(disk)
+            if stored is None:
+                stored = _create(disk, cluster_id or _derive_cluster_id(disk.name, now))
+            catalog = cls(disk, lock, stored, defaults, limits)
             return catalog, tuple(catalog._load(now))
         except BaseException:
             lock.release()
@@ -121,26 +120,64 @@ class Catalog:
         yield from self._directories.clean_up(self._content)
         self._checkpoints.keep_only(set(self._content.topics))
         for topic in self._content.topics.values():
-            self._logs[topic.name] = []
-            for number in range(topic.partition_count):
-                yield from self._open_partition(topic, Partition(number), now)
+            logs: list[PartitionLog | None] = [None] * topic.partition_count
+            self._logs[topic.name] = logs
+            for number in map(Partition, range(topic.partition_count)):
+                if self._is_stored(topic.name, number):
+                    logs[number], repairs = self._open_partition(topic, number, now)
+                    yield from repairs
         self._is_clean = False
+        with contextlib.suppress(StorageError):
+            # On a full disk the journal stays long.
+            self._journal.shorten()
+
+    def _is_stored(self, topic: Topic, partition: Partition) -> bool:
+        """Whether the partition was written: it has a directory, or had one."""
+        return (
+            self._directories.has(topic, partition)
+            or self._checkpoints.recovery_points.find(topic, partition) is not None
+            or self._checkpoints.start_offsets.find(topic, partition) is not None
+        )
 
     def _open_partition(
         self, topic: CatalogTopic, partition: Partition, now: Millis
-    ) -> tuple[Repair, ...]:
-        directory = self._directories.prepare(topic, partition)
-        settings = parse_settings(topic.settings, self._defaults)
+    ) -> tuple[PartitionLog, tuple[Repair, ...]]:
+        listed = self._directories.prepare(topic, partition)
+        settings = self._parse(topic.settings)
         parameters = LoadParameters(
+            listed=listed,
             start_offset=self._checkpoints.start_offsets.find(topic.name, partition),
             recovery_point=self._checkpoints.recovery_points.find(topic.name, partition),
             is_clean=self._is_clean,
             index_interval_bytes=settings.index_interval_bytes,
         )
+        directory = file_names.partition_directory(topic.name, partition)
         loaded = load_partition(self._disk, directory, parameters, self._limits, now)
-        log = PartitionLog(
+        return self._new_log(topic, partition, settings, loaded), loaded.repairs
+
+    def _unwritten_partition(self, topic: CatalogTopic, partition: Partition) -> PartitionLog:
+        """The log of a partition without files; its first append creates them."""
+        directory = file_names.partition_directory(topic.name, partition)
+        loaded = unwritten_partition(self._disk, directory, self._limits)
+        return self._new_log(
+            topic,
+            partition,
+            self._parse(topic.settings),
+            loaded,
+            lambda: self._directories.prepare(topic, partition),
+        )
+
+    def _new_log(
+        self,
+        topic: CatalogTopic,
+        partition: Partition,
+        settings: TopicSettings,
+        loaded: LoadedLog,
+        create_directory: Callable[[], object] | None = None,
+    ) -> PartitionLog:
+        return PartitionLog(
             disk=self._disk,
-            directory=directory,
+            directory=file_names.partition_directory(topic.name, partition),
             topic=topic.name,
             partition=partition,
             settings=settings,
@@ -148,9 +185,18 @@ class Catalog:
             checkpoints=self._checkpoints,
             loaded=loaded,
             written=self._written,
+            create_directory=create_directory,
         )
-        self._logs[topic.name].append(log)
-        return loaded.repairs
+
+    def _parse(self, settings: Mapping[str, str]) -> TopicSettings:
+        """Most topics have the same overrides, or none."""
+        key = tuple(sorted(settings.items()))
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            parsed = parse_settings(settings, self._defaults)
+            if len(self._parsed) < _PARSED_SETTINGS_MAX:
+                self._parsed[key] = parsed
+        return parsed
 
     # Lookup
 
@@ -177,9 +223,13 @@ class Catalog:
         logs = self._logs.get(topic)
         if logs is None or not 0 <= partition < len(logs):
             return None
-        return logs[partition]
+        log = logs[partition]
+        if log is None:
+            owner = self._content.topics[topic]
+            log = logs[partition] = self._unwritten_partition(owner, Partition(partition))
+        return log
 
-    # Topic changes
+    # Topic changes. Each is one durable change of the catalog.
 
     def create_topic(
         self,
@@ -187,102 +237,109 @@ class Catalog:
         topic_id: Uuid,
         partition_count: int,
         settings: Mapping[str, str],
-        now: Millis,
+        now: Millis,  # noqa: ARG002  # the files of the partitions are created later
     ) -> CatalogTopic:
         """Create a topic with empty partitions. Raises RequestRejected for invalid arguments."""
-        file_names.check_topic_name(name)
-        if name in self._content.topics:
-            raise RequestRejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
-        assert len(topic_id) == 16, "a topic id has 16 bytes"
-        assert topic_id not in self._by_id, "topic ids are unique"
-        _check_count(name, partition_count, more_than=0)
-        parse_settings(settings, self._defaults)
         topic = CatalogTopic(
             name=name,
             topic_id=topic_id,
             partition_count=partition_count,
             settings=dict(settings),
         )
-        self._logs[name] = []
-        self._create_partitions(topic, now)
-        self._by_id[topic_id] = name
+        self.create_topics((topic,))
         return topic
 
-    def add_partitions(self, name: Topic, partition_count: int, now: Millis) -> CatalogTopic:
+    def create_topics(self, topics: Sequence[CatalogTopic]) -> None:
+        """Create all of the topics, or none. Raises RequestRejected if one of them is invalid."""
+        for _ in self.create_topics_stepwise(topics):
+            pass
+
+    def create_topics_stepwise(self, topics: Sequence[CatalogTopic]) -> Iterator[None]:
+        """Like `create_topics`, in short steps; until the last one only the names are reserved.
+
+        There are several steps only if a deleted topic of the same name has many directories left.
+        """
+        names = [topic.name for topic in topics]
+        for topic in topics:
+            self.check_new_topic(topic)
+        assert len(set(names)) == len(names), "the names are different"
+        self._reserved.update(names)
+        try:
+            deleted = [each for each in self._content.deleting.values() if each.name in names]
+            for each in deleted:
+                yield from self._directories.rename_all(each.topic_id)
+            if not self._deleted_names.isdisjoint(names):
+                # A new topic must not inherit the checkpoints of a deleted one.
+                self._flush_checkpoints()
+            removed = tuple(each.topic_id for each in deleted)
+            self._journal.write(CatalogChange(topics=tuple(topics), removed=removed))
+        finally:
+            self._reserved.difference_update(names)
+        for topic_id in removed:
+            self._directories.forget(topic_id)
+        for topic in topics:
+            self._logs[topic.name] = [None] * topic.partition_count
+            self._by_id[topic.topic_id] = topic.name
+
+    def check_new_topic(self, topic: CatalogTopic) -> None:
+        """Raises RequestRejected if a topic cannot be created."""
+        name = topic.name
+        file_names.check_topic_name(name)
+        if name in self._content.topics or name in self._reserved:
+            raise RequestRejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+        assert len(topic.topic_id) == 16, "a topic id has 16 bytes"
+        assert topic.topic_id not in self._by_id, "topic ids are unique"
+        _check_count(name, topic.partition_count, more_than=0)
+        self._parse(topic.settings)
+
+    def add_partitions(
+        self,
+        name: Topic,
+        partition_count: int,
+        now: Millis,  # noqa: ARG002  # as above
+    ) -> CatalogTopic:
         """Increase the number of partitions to `partition_count`."""
         topic = self._get_topic(name)
         _check_count(name, partition_count, more_than=topic.partition_count)
+        added = partition_count - topic.partition_count
         topic = replace(topic, partition_count=partition_count)
-        self._create_partitions(topic, now)
+        self._journal.write(CatalogChange(topics=(topic,)))
+        self._logs[name] += [None] * added
         return topic
 
     def alter_settings(self, name: Topic, settings: Mapping[str, str]) -> CatalogTopic:
         """Replace all overrides of a topic."""
-        parsed = parse_settings(settings, self._defaults)
+        parsed = self._parse(settings)
         topic = replace(self._get_topic(name), settings=dict(settings))
-        self._put(topic)
+        self._journal.write(CatalogChange(topics=(topic,)))
         for log in self._logs[name]:
-            log.apply_settings(parsed)
+            if log is not None:
+                log.apply_settings(parsed)
         return topic
 
     def delete_topic(self, name: Topic) -> None:
-        """The topic is deleted when the catalog file is written. Its directories are removed now,
-        or at the next start if that fails."""
-        topic = self._get_topic(name)
-        topics = {key: each for key, each in self._content.topics.items() if key != name}
-        deleting = (*self._content.deleting, topic)
-        self._write_content(replace(self._content, topics=topics, deleting=deleting))
-        del self._by_id[topic.topic_id]
-        for log in self._logs.pop(name):
-            log.abandon()
-            if self._compacting is log:
-                self._compacting = None
-            self._written.pop(log, None)
-            self._checkpoints.discard(name, log.partition)
-        # The topic is deleted in any case. The next start removes its remaining directories.
-        with contextlib.suppress(StorageError):
-            self._checkpoints.flush()
-            self._directories.remove(topic)
-            deleting = tuple(each for each in deleting if each is not topic)
-            self._content = replace(self._content, deleting=deleting)
+        self.delete_topics((name,))
+
+    def delete_topics(self, names: Sequence[Topic]) -> None:
+        """Delete all of the topics, or none. `clean` removes their directories in steps, and the
+        next start those that are left."""
+        topics = [self._get_topic(name) for name in names]
+        self._journal.write(CatalogChange(deleted=tuple(names)))
+        for topic in topics:
+            del self._by_id[topic.topic_id]
+            for log in self._logs.pop(topic.name):
+                if log is not None:
+                    log.abandon()
+                    self._written.pop(log, None)
+                    self._checkpoints.discard(topic.name, log.partition)
+            self._directories.delete(topic)
+        self._deleted_names.update(names)
 
     def reserve_producer_ids(self, count: int) -> ProducerId:
         """Reserve `count` unused producer ids; returns the first one."""
         first = self._content.next_producer_id
-        self._write_content(replace(self._content, next_producer_id=ProducerId(first + count)))
+        self._journal.write(CatalogChange(next_producer_id=ProducerId(first + count)))
         return first
-
-    def _create_partitions(self, topic: CatalogTopic, now: Millis) -> None:
-        """Create the missing partitions of a topic, then write the catalog file."""
-        logs = self._logs[topic.name]
-        count_before = len(logs)
-        try:
-            # First remove the remains of a deleted topic with the same name.
-            self._checkpoints.flush()
-            for deleted in self._content.deleting:
-                if deleted.name == topic.name:
-                    self._directories.remove(deleted)
-            for number in range(count_before, topic.partition_count):
-                self._open_partition(topic, Partition(number), now)
-            self._put(topic)
-        except BaseException:
-            for log in logs[count_before:]:
-                log.abandon()
-            del logs[count_before:]
-            if not logs:
-                del self._logs[topic.name]
-            with contextlib.suppress(StorageError):
-                self._directories.remove(topic, first=count_before)
-            raise
-
-    def _put(self, topic: CatalogTopic) -> None:
-        self._write_content(
-            replace(self._content, topics={**self._content.topics, topic.name: topic})
-        )
-
-    def _write_content(self, content: CatalogContent) -> None:
-        write_content(self._disk, content)
-        self._content = content
 
     def _get_topic(self, name: Topic) -> CatalogTopic:
         topic = self._content.topics.get(name)
@@ -291,6 +348,10 @@ class Catalog:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist"
             )
         return topic
+
+    def _flush_checkpoints(self) -> None:
+        self._checkpoints.flush()
+        self._deleted_names.clear()
 
     # All partitions
 
@@ -301,66 +362,15 @@ class Catalog:
         return pending
 
     def clean(self, now: Millis, budget_bytes: int | None = None) -> CatalogCleanResult:
-        """Run retention in all partitions, and compaction in one partition after the other.
+        """Run retention and compaction, and remove what is left of deleted topics. With a budget
+        it does a part of that."""
+        return self._cleaner.clean(now, budget_bytes)
 
-        Compaction reads about `budget_bytes` per call. It finishes one partition before the next,
-        so that only one holds its keys in memory. During a compaction round most calls only
-        continue it, because a pass over many partitions takes longer than a compaction step.
-        """
-        if (
-            self._compacting is not None
-            and budget_bytes is not None
-            # The clock may have been set back.
-            and 0 <= now - self._last_full_pass_ms < _FULL_PASS_INTERVAL_MS
-        ):
-            return self._continue_compaction(self._compacting, budget_bytes)
-        self._last_full_pass_ms = now
-        cleaned: list[PartitionCleanResult] = []
-        left = budget_bytes
-        is_done = True
-        for log in [log for logs in self._logs.values() for log in logs]:
-            may_compact = self._compacting in (None, log) and (left is None or left > 0)
-            result = self._clean_partition(log, now, left, may_compact=may_compact)
-            is_done = is_done and result.is_done
-            if left is not None:
-                left -= result.bytes_compacted
-            if may_compact:
-                self._compacting = None if result.is_done else log
-            if result.has_changes:
-                cleaned.append(
-                    PartitionCleanResult(topic=log.topic, partition=log.partition, cleaned=result)
-                )
-        failure = None
-        try:
-            self._checkpoints.flush()
-        except StorageError as error:
-            failure = str(error)
-        return CatalogCleanResult(partitions=tuple(cleaned), is_done=is_done, failure=failure)
-
-    def _continue_compaction(self, log: PartitionLog, budget_bytes: int) -> CatalogCleanResult:
-        """Continue the current compaction round. After success `is_done` is False, because other
-        rounds may be due. After a failure it is True, to avoid an immediate retry."""
-        try:
-            result = log.compact(budget_bytes)
-        except StorageError as error:
-            result = CleanResult(start_offset=log.start_offset, failure=str(error))
-        if result.is_done:
-            self._compacting = None
-        cleaned = PartitionCleanResult(topic=log.topic, partition=log.partition, cleaned=result)
-        return CatalogCleanResult(
-            partitions=(cleaned,) if result.has_changes else (),
-            is_done=result.failure is not None,
-            failure=None,
-        )
-
-    @staticmethod
-    def _clean_partition(
-        log: PartitionLog, now: Millis, budget_bytes: int | None, *, may_compact: bool
-    ) -> CleanResult:
-        try:
-            return log.clean(now, budget_bytes, may_compact=may_compact)
-        except StorageError as error:
-            return CleanResult(start_offset=log.start_offset, failure=str(error))
+    def _files(self) -> list[PartitionLog]:
+        """The logs that have files."""
+        return [
+            log for logs in self._logs.values() for log in logs if log is not None and log.has_files
+        ]
 
     def abandon(self) -> None:
         """Release the lock without a clean shutdown: the next start runs recovery."""
@@ -373,22 +383,28 @@ class Catalog:
         """
         failure: StorageError | None = None
         try:
-            for log in [log for logs in self._logs.values() for log in logs]:
+            for log in self._files():
                 try:
                     log.close(now)
                 except StorageError as error:
                     failure = error
+            self._directories.sync_names()
             self._checkpoints.flush()
             if failure is not None:
                 raise failure
             self._disk.write_atomically(file_names.CLEAN_SHUTDOWN, encode_clean_shutdown())
         finally:
+            self._journal.close()
             self._lock.release()
 
 
-def _new_content(cluster_id: str) -> CatalogContent:
-    return CatalogContent(
-        cluster_id=cluster_id, next_producer_id=ProducerId(0), topics={}, deleting=()
+def _create(disk: Disk, cluster_id: str) -> StoredCatalog:
+    content = CatalogContent(cluster_id=cluster_id)
+    return StoredCatalog(
+        content=content,
+        snapshot_bytes=write_new_catalog(disk, content),
+        journal_bytes=0,
+        has_journal=True,
     )
 
 

@@ -6,7 +6,7 @@ offset.
 
 import base64
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 from kohort.log import file_names
@@ -20,8 +20,11 @@ _VERSION: Final = 0
 class OffsetCheckpoint:
     """A checkpoint file with an offset per partition."""
 
-    def __init__(self, disk: Disk, path: str, *, exists: bool) -> None:
+    def __init__(
+        self, disk: Disk, path: str, sync_names: Callable[[], None], *, exists: bool
+    ) -> None:
         self._disk = disk
+        self._sync_names = sync_names
         self._path = path
         self._offsets = _decode(read_file(disk, path)) if exists else {}
         self._is_changed = False
@@ -45,6 +48,7 @@ class OffsetCheckpoint:
 
     def flush(self) -> None:
         if self._is_changed:
+            self._sync_names()
             self._disk.write_atomically(self._path, _encode(self._offsets))
             self._is_changed = False
 
@@ -52,9 +56,13 @@ class OffsetCheckpoint:
 class Checkpoints:
     """The checkpoint files of a data directory."""
 
-    def __init__(self, disk: Disk, listed: Mapping[str, int]) -> None:
+    def __init__(
+        self, disk: Disk, listed: Mapping[str, int], sync_names: Callable[[], None]
+    ) -> None:
+        """`sync_names` makes the partition directories durable; called before a file is written."""
+
         def load(name: str) -> OffsetCheckpoint:
-            return OffsetCheckpoint(disk, name, exists=name in listed)
+            return OffsetCheckpoint(disk, name, sync_names, exists=name in listed)
 
         self.start_offsets = load(file_names.START_OFFSETS)
         """Log start offsets: earlier records are deleted."""

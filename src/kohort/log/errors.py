@@ -44,6 +44,11 @@ class StorageError(LogError):
         self.reason = reason
 
 
+class OutOfResources(StorageError):
+    """The operating system has no descriptor or memory left. Nothing was changed; the same
+    operation may succeed later."""
+
+
 class CorruptFile(StorageError):
     """The content of a file is invalid."""
 

@@ -28,6 +28,7 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 CATALOG: Final = "kohort-catalog.json"
+CATALOG_JOURNAL: Final = "kohort-catalog.journal"
 LOCK: Final = ".lock"
 KAFKA_PROPERTIES: Final = "meta.properties"
 

@@ -25,7 +25,8 @@ from kohort.events.internal_topics import (
     TRANSACTION_STATE,
 )
 from kohort.log import file_names
-from kohort.log.catalog_file import CatalogContent, CatalogTopic, lock_directory, write_content
+from kohort.log.catalog_file import CatalogContent, CatalogTopic, lock_directory
+from kohort.log.catalog_journal import write_new_catalog
 from kohort.log.checkpoint import encode_leader_epochs, find_topic_id
 from kohort.log.disk import Disk, write_file
 from kohort.log.errors import DataDirectoryError, LogError
@@ -81,10 +82,9 @@ def import_kafka_directory(kafka: Path, where: Path) -> KafkaImportResult:
             cluster_id=_cluster_id(kafka),
             next_producer_id=ProducerId(copier.producer_id_max + 1),
             topics=topics,
-            deleting=(),
         )
         # Last, because a directory without a catalog is rejected.
-        write_content(disk, content)
+        write_new_catalog(disk, content)
     finally:
         lock.release()
     counts = {topic.name: topic.partition_count for topic in topics.values()}

@@ -21,8 +21,9 @@ class Limits:
     """Per partition; protects memory from a client that uses a new producer id for every batch.
     The producers that are idle longest are evicted first. Kafka has no such limit."""
 
-    open_segments_max: int = 4
-    """Per partition, not counting the active segment; protects the process's file descriptors."""
+    open_files_max: int | None = None
+    """Segment files with a descriptor; protects the process's file descriptors. The least recently
+    used ones are closed. None: half of the descriptors of the process."""
 
     compaction_keys_max: int = 500_000
     """Keys that one compaction round holds in memory, about 150 bytes each: 75 MB. A log with more

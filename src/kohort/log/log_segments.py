@@ -1,7 +1,4 @@
-"""The segments of one partition in offset order, with lookups by offset, timestamp and transaction.
-
-The number of open segment files is limited.
-"""
+"""The segments of one partition in offset order: lookups by offset, timestamp and transaction."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -24,14 +21,11 @@ class TimestampAndOffset:
 
 
 class LogSegments:
-    """At least one segment. The last one is the active segment and is always open."""
+    """At least one segment. The last one is the active segment."""
 
-    def __init__(self, segments: Sequence[Segment], open_max: int) -> None:
+    def __init__(self, segments: Sequence[Segment]) -> None:
         assert segments
         self._segments = list(segments)
-        self._open_max = open_max
-        self._open: list[Segment] = []
-        """Open segments other than the active one, least recently used first."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -59,48 +53,31 @@ class LogSegments:
 
     def add(self, segment: Segment) -> None:
         assert segment.base_offset > self.active.base_offset
-        self._mark_used(self.active)
         self._segments.append(segment)
 
     def remove_first(self) -> Segment:
         assert len(self._segments) > 1
         segment = self._segments.pop(0)
-        self._close(segment)
+        segment.close()
         return segment
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         at = self._segments.index(old[0])
         assert self._segments[at : at + len(old)] == list(old)
         for segment in old:
-            self._close(segment)
+            segment.close()
         self._segments[at : at + len(old)] = [new]
 
     def close(self) -> None:
         for segment in self._segments:
             segment.close()
-        self._open.clear()
-
-    def _mark_used(self, segment: Segment) -> None:
-        if segment in self._open:
-            self._open.remove(segment)
-        self._open.append(segment)
-        while len(self._open) > self._open_max:
-            self._open.pop(0).close()
-
-    def _close(self, segment: Segment) -> None:
-        if segment in self._open:
-            self._open.remove(segment)
-        segment.close()
 
     # Lookups
 
     def from_offset(self, offset: int) -> Iterator[Segment]:
-        """The segment whose range includes the offset, and all later ones. Opens one at a time."""
+        """The segment whose range includes the offset, and all later ones."""
         at = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
-        for segment in self._segments[max(0, at - 1) :]:
-            if segment is not self._segments[-1]:
-                self._mark_used(segment)
-            yield segment
+        yield from self._segments[max(0, at - 1) :]
 
     def find_chunk(self, offset: Offset, size: int) -> Chunk | None:
         """Whole batches, starting with the one that contains the offset; None at the log end."""

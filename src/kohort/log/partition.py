@@ -4,7 +4,7 @@ A PartitionLog is used from one thread and never waits for an fsync: `take_pendi
 the files to sync, and the caller syncs them. Callers pass the current time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -72,8 +72,10 @@ class PartitionLog:
         checkpoints: Checkpoints,
         loaded: LoadedLog,
         written: "dict[PartitionLog, None]",
+        create_directory: Callable[[], object] | None = None,
     ) -> None:
-        """The log adds itself to `written` when it gets something to sync."""
+        """The log adds itself to `written` when it gets something to sync. A log without files
+        calls `create_directory` before its first append."""
         self.topic = topic
         self.partition = partition
         self._disk = disk
@@ -81,16 +83,19 @@ class PartitionLog:
         self._settings = settings
         self._limits = limits
         self._checkpoints = checkpoints
-        self._segments = LogSegments(loaded.segments, limits.open_segments_max)
+        self._segments = LogSegments(loaded.segments)
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
         self._start = loaded.start_offset
         self._end = loaded.end_offset
         self._written = written
         self._sync_queue = SyncQueue(disk, directory, loaded.recovery_point)
-        self._checkpointed_end = loaded.end_offset
+        self._checkpointed_end = self._loaded_end = loaded.end_offset
         self._log_cleaner = LogCleaner(self._replace_segments)
         self._failure: StorageError | None = None
+        self._create_directory = create_directory
+        self._synced_segment = loaded.segments[-1] if loaded.is_synced else None
+        """The active segment, if all files were synced when the log was opened."""
         self._segments.active.set_index_interval(settings.index_interval_bytes)
 
     def __repr__(self) -> str:
@@ -112,6 +117,15 @@ class PartitionLog:
         """The first offset of the earliest open transaction; the log end offset if none is open.
         A read_committed consumer reads up to here."""
         return self._producers.last_stable_offset(self._end)
+
+    @property
+    def has_files(self) -> bool:
+        """False for a log that was never written."""
+        return self._create_directory is None
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._sync_queue.is_cancelled
 
     @property
     def size_bytes(self) -> int:
@@ -178,6 +192,8 @@ class PartitionLog:
             return [self._try_append_trusted(each.data, now) for each in batches]
         try:
             self._check_usable()
+            if self._create_directory is not None:
+                self._create_files(now)
             active.append_all(placed)
         except StorageError as error:
             return [error] * len(batches)
@@ -195,8 +211,18 @@ class PartitionLog:
             return error
         return None
 
+    def _create_files(self, now: Millis) -> None:
+        """Create the files of a log that has none. If it fails, the next append tries again."""
+        assert self._create_directory is not None
+        self._create_directory()
+        self._segments.active.create_files(now)
+        self._create_directory = None
+        self._sync_queue.add_directory()
+
     def _write(self, batch: bytes, header: BatchHeader, now: Millis) -> Appended:
         self._check_usable()
+        if self._create_directory is not None:
+            self._create_files(now)
         base_offset = self._end
         last_offset = Offset(base_offset + header.last_offset_delta)
         append_ms = NO_TIMESTAMP
@@ -428,6 +454,10 @@ class PartitionLog:
 
     def close(self, now: Millis) -> None:
         """Sync and checkpoint everything, so that the next start needs no recovery."""
+        if self._end == self._loaded_end and self._segments.active is self._synced_segment:
+            self._log_cleaner.cancel()
+            self._segments.close()
+            return
         try:
             self._check_usable()
             self._log_cleaner.cancel()

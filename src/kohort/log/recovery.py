@@ -48,8 +48,10 @@ _FOLLOWS: Final = "removed, because the segment before it was truncated"
 
 @value
 class LoadParameters:
-    """The checkpoints and settings of the log to open."""
+    """The files, checkpoints and settings of the log to open."""
 
+    listed: Mapping[str, int]
+    """The content of the directory."""
     start_offset: Offset | None
     recovery_point: Offset | None
     is_clean: bool
@@ -67,13 +69,29 @@ class LoadedLog:
     producers: ProducerStateManager
     snapshots: ProducerSnapshots
     repairs: tuple[Repair, ...]
+    is_synced: bool
+    """Nothing needs to be written or synced by a clean shutdown, unless the log changes."""
+
+
+def unwritten_partition(disk: Disk, directory: str, limits: Limits) -> LoadedLog:
+    """A log without files."""
+    return LoadedLog(
+        segments=(Segment.unwritten(disk, directory),),
+        start_offset=Offset(0),
+        end_offset=Offset(0),
+        recovery_point=Offset(0),
+        producers=ProducerStateManager(limits),
+        snapshots=ProducerSnapshots(disk, directory, {}),
+        repairs=(),
+        is_synced=True,
+    )
 
 
 def load_partition(
     disk: Disk, directory: str, parameters: LoadParameters, limits: Limits, now: Millis
 ) -> LoadedLog:
-    repairs = complete_interrupted_swaps(disk, directory)
-    loader = _Loader(disk, directory, now, repairs)
+    repairs, listed = complete_interrupted_swaps(disk, directory, parameters.listed)
+    loader = _Loader(disk, directory, listed, now, repairs)
     segments = loader.open_segments(parameters.index_interval_bytes)
     start = parameters.start_offset or Offset(0)
     if segments:
@@ -86,7 +104,7 @@ def load_partition(
             loader.remove(segment, f"removed, because the log start offset is {start}")
         segments = [Segment.create(disk, directory, start, now)]
         end = start
-    snapshots = ProducerSnapshots(disk, directory, disk.list(directory))
+    snapshots = ProducerSnapshots(disk, directory, listed)
     producers, offset = snapshots.load(start, end, now, limits)
     _replay(segments, producers, offset, now)
     # Most partitions of a large directory are idle. The first use reopens the file.
@@ -99,21 +117,31 @@ def load_partition(
         producers=producers,
         snapshots=snapshots,
         repairs=tuple(repairs),
+        is_synced=loader.is_synced,
     )
 
 
 class _Loader:
-    def __init__(self, disk: Disk, directory: str, now: Millis, repairs: list[Repair]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        listed: Mapping[str, int],
+        now: Millis,
+        repairs: list[Repair],
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self._now = now
         self._repairs = repairs
-        self._listed: Mapping[str, int] = {}
+        self._listed = listed
+        self.is_synced = False
+        """All files are as the clean shutdown has left them."""
         self._scanned: list[Segment] = []
 
     def open_segments(self, index_interval_bytes: int) -> list[Segment]:
         """Open every segment. Removes indexes without a log file."""
-        self._listed = listed = self._disk.list(self._directory)
+        listed = self._listed
         for name in listed:
             file = parse_segment_file(name)
             is_index = file is not None and file.kind in SEGMENT_SUFFIXES[1:]
@@ -154,6 +182,7 @@ class _Loader:
             with contextlib.suppress(CorruptFile):
                 end = self._read_tail(segments[-1])
                 if parameters.recovery_point in (None, end):
+                    self.is_synced = not self._repairs
                     return end
         end = self._recover(segments, parameters.recovery_point)
         if parameters.recovery_point is not None and end < parameters.recovery_point:
@@ -175,9 +204,11 @@ class _Loader:
 
     def _recover(self, segments: list[Segment], recovery_point: Offset | None) -> Offset:
         bases = [segment.base_offset for segment in segments]
+        is_changed = bool(self._repairs)
         # If the recovery point is the base offset of a segment, the indexes of the segment before
         # may have been written after the checkpoint, so that segment is scanned too.
         at = max(0, bisect_left(bases, recovery_point or 0) - 1)
+        count = len(segments)
         end = segments[at].base_offset
         scanned = self._scanned
         while at < len(segments):
@@ -194,9 +225,11 @@ class _Loader:
             if scan.reason is not None:
                 self._add_repair(segment, scan.position, segment.size - scan.position, scan.reason)
                 segment.truncate(scan.position)
+                is_changed = True
                 break
             if end > (recovery_point or 0):
                 segment.file.sync()
+                is_changed = True
         for segment in segments[at:]:
             self.remove(segment, _FOLLOWS)
         del segments[at:]
@@ -204,7 +237,9 @@ class _Loader:
             segment.seal()
             segment.sync()
             segment.close()
-        self._disk.sync_directory(self._directory)
+        if is_changed or at < count or len(scanned) > 1:
+            # Not needed if all records were synced, with the names of their files.
+            self._disk.sync_directory(self._directory)
         return end
 
     def _rebuild_indexes(self, segment: Segment) -> None:

@@ -99,12 +99,21 @@ class Segment:
         cls, disk: Disk, directory: str, base_offset: Offset, now: Millis, *, stage: str = ""
     ) -> "Segment":
         """An empty segment, open for append. Existing files of the same name are truncated."""
-        names = [segment_file(base_offset, kind, stage) for kind in (LOG, OFFSET_INDEX, TIME_INDEX)]
-        for name in reversed(names):
-            disk.create(f"{directory}/{name}").close()
-        segment = cls(disk, directory, base_offset, dict.fromkeys(names, 0), stage=stage)
-        segment.open_for_append(now)
+        sizes = {segment_file(base_offset, LOG, stage): 0}
+        segment = cls(disk, directory, base_offset, sizes, stage=stage)
+        segment.create_files(now)
         return segment
+
+    @classmethod
+    def unwritten(cls, disk: Disk, directory: str) -> "Segment":
+        """The first segment of a log, without files. `create_files` must come before an append."""
+        return cls(disk, directory, Offset(0), {segment_file(0, LOG): 0})
+
+    def create_files(self, now: Millis) -> None:
+        """The log file comes last, so that a failure before it changes nothing."""
+        for kind in (TIME_INDEX, OFFSET_INDEX, LOG):
+            self._disk.create(self.path(kind)).close()
+        self.open_for_append(now)
 
     def path(self, kind: str = LOG) -> str:
         return f"{self._directory}/{segment_file(self.base_offset, kind, self._stage)}"

@@ -76,9 +76,11 @@ def _rename(disk: Disk, directory: str, base_offset: Offset, old: str, new: str)
     disk.sync_directory(directory)
 
 
-def complete_interrupted_swaps(disk: Disk, directory: str) -> list[Repair]:
-    """Complete or undo interrupted replacements, and remove .deleted files."""
-    listed = disk.list(directory)
+def complete_interrupted_swaps(
+    disk: Disk, directory: str, listed: Mapping[str, int]
+) -> tuple[list[Repair], Mapping[str, int]]:
+    """Complete or undo interrupted replacements, and remove .deleted files. `listed` is the content
+    of the directory; returns the repairs and the new content."""
     staged = _staged(listed)
     repairs: list[Repair] = []
     first_cleaned = min(
@@ -97,7 +99,8 @@ def complete_interrupted_swaps(disk: Disk, directory: str) -> list[Repair]:
             repairs.append(_repair(directory, name, _ROLLED_FORWARD))
     if staged:
         disk.sync_directory(directory)
-    return repairs
+        listed = disk.list(directory)
+    return repairs, listed
 
 
 def _roll_forward(disk: Disk, directory: str, base_offset: Offset) -> None:

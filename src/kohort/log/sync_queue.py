@@ -22,19 +22,19 @@ class SyncProgress:
 class PendingSync:
     """Files of one partition to sync, and its directory if some of the files are new."""
 
-    __slots__ = ("_directory", "_disk", "_end_offset", "_files", "_progress")
+    __slots__ = ("_directories", "_disk", "_end_offset", "_files", "_progress")
 
     def __init__(
         self,
         *,
         disk: Disk,
-        directory: str | None,
+        directories: tuple[str, ...],
         files: tuple[File, ...],
         progress: SyncProgress,
         end_offset: Offset,
     ) -> None:
         self._disk = disk
-        self._directory = directory
+        self._directories = directories
         self._files = files
         self._progress = progress
         self._end_offset = end_offset
@@ -46,8 +46,8 @@ class PendingSync:
             # Older segments first: after a crash, no segment may be lost before a later one.
             for file in self._files:
                 file.sync()
-            if self._directory is not None:
-                self._disk.sync_directory(self._directory)
+            for directory in self._directories:
+                self._disk.sync_directory(directory)
         except StorageError:
             if not self._progress.is_deleted:
                 raise
@@ -65,6 +65,7 @@ class SyncQueue:
         self._written: list[Segment] = []
         self._sealed: list[Segment] = []
         self._has_new_files = True
+        self._is_new_directory = False
 
     @property
     def synced_offset(self) -> Offset:
@@ -82,19 +83,26 @@ class SyncQueue:
         self._sealed.append(segment)
         self._has_new_files = True
 
+    def add_directory(self) -> None:
+        """The directory of the partition is new: its own name needs a sync too."""
+        self._has_new_files = self._is_new_directory = True
+
     def take(self, end_offset: Offset) -> tuple[PendingSync, ...]:
         if not self._written and not self._has_new_files:
             return ()
         pending = PendingSync(
             disk=self._disk,
-            directory=self._directory if self._has_new_files else None,
+            directories=self._new_names() if self._has_new_files else (),
             files=tuple(segment.file for segment in self._written),
             progress=self._progress,
             end_offset=end_offset,
         )
         self._written.clear()
-        self._has_new_files = False
+        self._has_new_files = self._is_new_directory = False
         return (pending,)
+
+    def _new_names(self) -> tuple[str, ...]:
+        return (self._directory, "") if self._is_new_directory else (self._directory,)
 
     def sync_sealed(self) -> None:
         """Sync sealed segments with their indexes on this thread, once per segment."""
@@ -108,6 +116,10 @@ class SyncQueue:
         """Drop removed segments; their files need no sync."""
         self._written = [each for each in self._written if each not in segments]
         self._sealed = [each for each in self._sealed if each not in segments]
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._progress.is_deleted
 
     def cancel(self) -> None:
         """Drop everything: the partition is deleted."""
