@@ -29,6 +29,7 @@ NAMES = (
     "beside_kafka.commits",
     "beside_kafka.rebalances",
     "beside_kafka.restarts",
+    "beside_kafka.topics",
     "beside_kafka.offset_fetches",
     "beside_kafka.records",
     "day",
