@@ -6,6 +6,7 @@ from typing import Any
 
 from kohort.coordinator.commands import Command, Ticket
 from kohort.log.catalog import Catalog
+from kohort.log.catalog_file import CatalogTopic
 from kohort.log.disk import Disk
 from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch
@@ -199,9 +200,12 @@ class BrokerHarness:
         return result
 
     def id_of(self, name: str) -> Uuid:
-        topic_id = self.broker.topics.id_of(Topic(name))
-        assert topic_id is not None
-        return topic_id
+        return self.get_topic(name).topic_id
+
+    def get_topic(self, name: str) -> CatalogTopic:
+        topic = self.broker.topics.find(Topic(name))
+        assert topic is not None
+        return topic
 
     def produce(
         self, batch: bytes, name: str = "t", partition: int = 0, *, acks: int = 1, version: int = 12

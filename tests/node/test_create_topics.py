@@ -10,7 +10,18 @@ from kohort.coordinator.replies import OffsetsFetched
 from kohort.node.broker import Broker
 from kohort.node.config import BrokerConfig
 from kohort.node.topics import Topics
-from kohort.types import ZERO_UUID, BrokerId, GroupId, Millis, Offset, Partition, Topic, Uuid
+from kohort.types import (
+    ZERO_UUID,
+    BrokerId,
+    ErrorCode,
+    GroupId,
+    Millis,
+    Offset,
+    Partition,
+    Topic,
+    Uuid,
+)
+from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -23,6 +34,7 @@ from kohort.wire.api.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from tests.log.faulty_disks import CrashingDisk, MemoryDisk
 from tests.node.broker_harness import (
     BrokerHarness,
     HarnessClock,
@@ -353,8 +365,33 @@ def test_offsets_of_a_topic_deleted_during_loading_are_removed_afterwards(
     steps = loading.load_groups(HarnessClock(harness))
     next(steps)
 
-    loading.delete_topic(Topic("t"), harness.id_of("t"), harness.now)
+    loading.delete_topics([harness.get_topic("t")], harness.now)
     for _ in steps:
         pass
 
     assert committed(loading, harness.now) == []
+
+
+def test_topics_of_one_request_are_one_change_of_the_catalog() -> None:
+    disk = CrashingDisk(MemoryDisk())
+    harness = BrokerHarness(disk)
+    topics = tuple(new(f"t{each}", 20) for each in range(100))
+    before = disk.changes
+
+    created = harness.answer(CreateTopicsRequest(topics=topics), 7).topics
+    asked = tuple(MetadataRequestTopic(name=Topic(f"u{each}")) for each in range(100))
+    found = harness.answer(MetadataRequest(topics=asked), 9).topics
+    names = tuple(topic.name for topic in (*created, *found))
+    deleted = harness.answer(DeleteTopicsRequest(topic_names=names), 5).responses
+
+    assert {each.error_code for each in (*created, *found, *deleted)} == {0}
+    # An append and a sync for each of the three requests.
+    assert disk.changes - before == 6
+
+
+def test_colliding_names_in_one_request_are_refused(harness: BrokerHarness) -> None:
+    topics = (new("a.b"), new("a_b"), new("c"))
+
+    created = harness.answer(CreateTopicsRequest(topics=topics), 7).topics
+
+    assert [each.error_code for each in created] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]

@@ -91,7 +91,7 @@ class Stage:
                     leave(harness, self.member)
                 self.member = join_alone(harness, GROUP)
             case "remake":
-                harness.broker.delete_topic(Topic("u"), harness.id_of("u"), harness.now)
+                harness.broker.delete_topics([harness.get_topic("u")], harness.now)
                 harness.create("u", PARTITIONS)
             case "grow":
                 topic = harness.broker.topics.find(Topic("u"))

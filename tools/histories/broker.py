@@ -58,7 +58,9 @@ class VirtualBroker:
         self._catalog, _ = Catalog.open(directory, begin, cluster_id="kohort-corpus")
         self._topics = Topics(self._catalog, settings, lambda: random_topic_id(ids))
         fetches = FetchPurgatory(self._topics)
-        self._writer = GroupRecordWriter(self._topics.offsets_partitions, fetches)
+        self._writer = GroupRecordWriter(
+            self._topics.offsets_partitions, fetches, self._topics.storage_errors.note
+        )
         self._events = EventWriter(self._topics, settings, fetches)
         self._config = config
         self._runtime = self._start(Coordinator(config))

@@ -4,7 +4,7 @@ It is synchronous. Time is an argument, and `now` is that of the wall clock. Soc
 belong to `server`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 from uuid import UUID, uuid4
@@ -23,6 +23,7 @@ from kohort.coordinator.outcome import TimerKey
 from kohort.coordinator.record_codec import Skipped
 from kohort.coordinator.records import Record
 from kohort.coordinator.replies import HeartbeatAccepted, Reply, RequestRefused
+from kohort.log.catalog_file import CatalogTopic
 from kohort.log.partition import PartitionLog
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
@@ -38,7 +39,7 @@ from kohort.node.request import HeldResponse, Parked, Request, Respond
 from kohort.node.runtime import RecordWriter, Runtime
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.types import BrokerId, DeadlineMillis, Millis, Topic, Uuid, value
+from kohort.types import BrokerId, DeadlineMillis, Millis, value
 
 _LOAD_CHUNK: Final = 64 * 1024
 _LOAD_RECORDS: Final = 5_000
@@ -71,6 +72,7 @@ class Broker:
         self.fresh_uuid = fresh_uuid
         self.topics = topics
         self.syncer = syncer
+        self.storage_errors = topics.storage_errors
         self.node_id = BrokerId(settings["node.id"])
         self.cluster_id = topics.catalog.cluster_id
         self.address = Address(host="", port=0)
@@ -79,7 +81,9 @@ class Broker:
         self.coordinator = Coordinator(settings.group_config())
         self.metrics = Metrics(settings["kohort.metrics.groups.max"], self.coordinator.groups)
         self.events = EventWriter(topics, settings, self.purgatory)
-        writer = GroupRecordWriter(topics.offsets_partitions, self.purgatory)
+        writer = GroupRecordWriter(
+            topics.offsets_partitions, self.purgatory, self.storage_errors.note
+        )
         self.groups = group_runtime(self.coordinator, writer, syncer)
         self.skipped_records = 0
         self._deleted_while_loading: list[DeletedTopic] = []
@@ -168,14 +172,18 @@ class Broker:
         else:
             self.syncer.hold(HeldResponse(request, response))
 
-    def delete_topic(self, name: Topic, topic_id: Uuid, now: Millis) -> None:
-        self.topics.delete(name)
-        self.purgatory.topic_changed(name)
-        deleted = DeletedTopic(topic=name, topic_id=topic_id)
+    def delete_topics(self, topics: Sequence[CatalogTopic], now: Millis) -> None:
+        """Delete all of the topics, or none."""
+        if not topics:
+            return
+        self.topics.delete([topic.name for topic in topics])
+        for topic in topics:
+            self.purgatory.topic_changed(topic.name)
+        deleted = [DeletedTopic(topic=each.name, topic_id=each.topic_id) for each in topics]
         if self.coordinator.phase is CoordinatorState.ACTIVE:
-            self.groups.submit(TopicsChanged(deleted=(deleted,)), now)
+            self.groups.submit(TopicsChanged(deleted=tuple(deleted)), now)
         else:
-            self._deleted_while_loading.append(deleted)
+            self._deleted_while_loading += deleted
 
 
 def group_runtime(

@@ -167,6 +167,12 @@ SETTINGS: Final[Mapping[str, Option]] = {
             minimum=1,
         ),
         number(
+            "kohort.open.files.max",
+            0,
+            "Segment files that are open at the same time; the least recently used are closed. 0: "
+            "half of the process's file descriptors, so that the other half is left for sockets.",
+        ),
+        number(
             "producer.id.expiration.ms", _DAY, "How long the state of an inactive producer is kept."
         ),
         flag(

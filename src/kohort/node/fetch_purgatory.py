@@ -5,10 +5,11 @@ records are appended there, its topic changes or its deadline expires. It reads 
 parked and when it is completed, not in between.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.errors import LogError, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
@@ -177,7 +178,12 @@ class FetchPurgatory:
             log = self._topics.catalog.partition(target.topic, target.partition)
             limit = max(0, min(target.bytes_max, left))
             read = _read(
-                log, target, limit, at_least_one=is_first, committed_only=fetch.is_committed_only
+                log,
+                target,
+                limit,
+                at_least_one=is_first,
+                committed_only=fetch.is_committed_only,
+                note_error=self._topics.storage_errors.note,
             )
             if read.records:
                 is_first = False
@@ -193,6 +199,7 @@ def _read(
     *,
     at_least_one: bool,
     committed_only: bool,
+    note_error: Callable[[LogError], None],
 ) -> LogReadResult:
     if log is None:
         return LogReadResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -221,6 +228,7 @@ def _read(
         if committed_only and records:
             aborted = log.aborted_transactions(target.offset, stable)
     except (RequestRejected, StorageError) as failure:
+        note_error(failure)
         return LogReadResult(error=failure.code)
     return LogReadResult(
         records=records,

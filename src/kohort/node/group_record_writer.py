@@ -11,7 +11,7 @@ from kohort.coordinator.records import (
     expand_columns,
 )
 from kohort.events.internal_topics import CONSUMER_OFFSETS, partition_of
-from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.errors import LogError, RequestRejected, StorageError
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog, TrustedBatch
 from kohort.node.fetch_purgatory import FetchPurgatory
@@ -30,10 +30,14 @@ class GroupRecordWriter:
     """Appends the records of each outcome and partition as one batch: all of them or none."""
 
     def __init__(
-        self, partitions: Callable[[Millis], list[PartitionLog]], purgatory: FetchPurgatory
+        self,
+        partitions: Callable[[Millis], list[PartitionLog]],
+        purgatory: FetchPurgatory,
+        note_error: Callable[[LogError], None],
     ) -> None:
         self._partitions = partitions
         self._purgatory = purgatory
+        self._note_error = note_error
 
     def append(
         self, outcomes: Sequence[tuple[list[Record], Millis]]
@@ -60,6 +64,7 @@ class GroupRecordWriter:
                 size += len(batch.data)
                 results.append(records)
             else:
+                self._note_error(error)
                 results.append(error.code)
         if size:
             self._purgatory.appended(CONSUMER_OFFSETS, Partition(0), size)
@@ -75,6 +80,7 @@ class GroupRecordWriter:
             try:
                 partitions[index].append_trusted(encoded, now)
             except (RequestRejected, StorageError) as error:
+                self._note_error(error)
                 return appended or error.code
             appended += batch
             self._purgatory.appended(CONSUMER_OFFSETS, Partition(index), len(encoded))

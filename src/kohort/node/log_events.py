@@ -42,6 +42,10 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("peer", "error"),
         "a bug in Kohort failed a request and closed its connection; please report the traceback",
     ),
+    "storage-error": (
+        ("partition", "path", "action", "reason", "count"),
+        "clients were told of a storage error, or it is retried; once a minute per reason",
+    ),
     "events-lost": (
         ("count", "reason"),
         "events could not be written to `__kohort_events`; the groups are not affected",

@@ -95,6 +95,8 @@ class NodeLoop:
         # 5. Write events.
         if groups.events or groups.appended:
             self._write_events()
+        if broker.storage_errors.has_new:
+            broker.storage_errors.write(self._now)
         # 6. Request a sync.
         if syncer is not None:
             syncer.end_iteration(broker.take_pending_syncs)

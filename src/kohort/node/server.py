@@ -9,12 +9,12 @@ import socket
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.extras import require_extra
 from kohort.log.catalog import Catalog
-from kohort.log.errors import LogError
+from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
@@ -25,6 +25,7 @@ from kohort.node.connection import Connection
 from kohort.node.loop import NodeLoop
 from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
+from kohort.node.storage_error_log import StorageErrorLog
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import DeadlineMillis
@@ -36,6 +37,9 @@ _CLEANING_BUDGET_BYTES: Final = 6 * 1024
 _CLEANING_PAUSE_S: Final = 0.0006
 """While there is something to clean: a few tenths of every millisecond, so that no response waits
 long for it."""
+
+_RETRY_S: Final = 0.2
+"""The pause before an operation for which there was no descriptor or memory is repeated."""
 
 _CLOSING_S: Final = 1.0
 """How long clients have to read the last responses when the node stops."""
@@ -74,8 +78,23 @@ def _sync_all(files: Sequence[PendingSync]) -> float:
     """Return how many seconds it took."""
     began = perf_counter()
     for file in files:
-        file.sync()
+        _sync_one(file)
     return perf_counter() - began
+
+
+def _sync_one(file: PendingSync) -> None:
+    """Wait while the operating system has no descriptor or memory: nothing was synced then, so it
+    is not a failed sync."""
+    log = StorageErrorLog()
+    while True:
+        try:
+            file.sync()
+        except OutOfResources as error:
+            log.note(error)
+            log.write(Millis(round(monotonic() * 1000)))
+            sleep(_RETRY_S)
+        else:
+            return
 
 
 class Server:
@@ -90,6 +109,7 @@ class Server:
         self._is_iteration_scheduled = False
         self._failure: NodeFailed | None = None
         self._last_sync: _LastSync | None = None
+        self._load_errors = StorageErrorLog()
         self._sync_thread: SyncThread | None = None
         self._metrics_server: MetricsServer | None = None
         self.metrics_address: Address | None = None
@@ -133,7 +153,10 @@ class Server:
             self._data,
             self._clock.now(),
             self._settings.topic_defaults(),
-            limits=LogLimits(producer_id_expiration_ms=self._settings["producer.id.expiration.ms"]),
+            limits=LogLimits(
+                producer_id_expiration_ms=self._settings["producer.id.expiration.ms"],
+                open_files_max=self._settings["kohort.open.files.max"] or None,
+            ),
         )
         for cut in recovered:
             log_events.warning(
@@ -277,6 +300,12 @@ class Server:
         """Load one chunk of `__consumer_offsets` at a time; requests are handled in between."""
         try:
             self._node.load()
+        except OutOfResources as error:
+            self._load_errors.note(error)
+            self._load_errors.write(self._clock.now())
+            self._node.start()
+            self._loop.call_later(_RETRY_S, self._load)
+            return
         except LogError as error:
             self._fail(error)
             return

@@ -34,6 +34,9 @@ _UNSENT_BYTES_LOW: Final = 16 * 1024
 
 _ACCEPT_RETRY_S: Final = 1.0
 
+_REFUSAL_LOG_S: Final = 60.0
+"""At most one line about refused connections in this time."""
+
 
 class Peer(Protocol):
     """The connection that uses a socket."""
@@ -65,6 +68,7 @@ class SocketTransport(Generic[C]):
         self._connect = connect
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
+        self._refusal_logged_at: float | None = None
         self._buffer = memoryview(bytearray(_READ_BUFFER_BYTES))
         self.channels: set[Channel[C]] = set()
         self.unsent: list[Channel[C]] = []
@@ -109,7 +113,7 @@ class SocketTransport(Generic[C]):
                 return
             except OSError as error:
                 # Usually too many open files. Without a pause the listener would stay ready.
-                log_events.warning("cannot-accept", reason=error.strerror)
+                self._report_refusal(error)
                 self._selector.unregister(listener)
                 self._loop.call_later(_ACCEPT_RETRY_S, self._listen_again, listener)
                 return
@@ -127,6 +131,12 @@ class SocketTransport(Generic[C]):
         channel.peer = self._connect(channel, host, port)
         if channel.peer is None:
             channel.abort()
+
+    def _report_refusal(self, error: OSError) -> None:
+        now = self._loop.time()
+        if self._refusal_logged_at is None or now - self._refusal_logged_at >= _REFUSAL_LOG_S:
+            self._refusal_logged_at = now
+            log_events.warning("cannot-accept", reason=error.strerror)
 
     def _listen_again(self, listener: socket.socket) -> None:
         if listener in self._listeners:

@@ -1,18 +1,19 @@
 """The topics of this broker: lookup by name or id, checks, creation and changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import uuid4
 
 from kohort.events.internal_topics import CONSUMER_OFFSETS, KOHORT_EVENTS
 from kohort.log.catalog import Catalog
 from kohort.log.catalog_file import CatalogTopic
-from kohort.log.errors import RequestRejected
+from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.file_names import check_topic_name
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
 from kohort.log.topic_config import parse_settings
 from kohort.node.config import BrokerConfig
+from kohort.node.storage_error_log import StorageErrorLog
 from kohort.types import BrokerId, ErrorCode, Millis, Partition, Topic, Uuid, value
 
 PARTITIONS_MAX: Final = 10_000
@@ -121,6 +122,7 @@ class Topics:
         self.catalog = catalog
         self._settings = settings
         self.fresh_id = fresh_id
+        self.storage_errors = StorageErrorLog()
         self._offsets: list[PartitionLog] | None = None
         self._unified = {_unify(topic.name): topic.name for topic in catalog.topics}
 
@@ -172,19 +174,58 @@ class Topics:
     def check_overrides(self, overrides: Mapping[str, str]) -> None:
         parse_settings(overrides, self._settings.topic_defaults())
 
-    def create(self, new: NewTopic, now: Millis) -> CatalogTopic:
+    def create(self, new: NewTopic) -> CatalogTopic:
+        (created,) = self.create_all((new,))
+        if isinstance(created, CatalogTopic):
+            return created
+        raise created
+
+    def create_all(
+        self, new: Sequence[NewTopic]
+    ) -> list[CatalogTopic | RequestRejected | StorageError]:
+        """Create topics by one change of the catalog. Each is refused on its own, but if the disk
+        fails, none is created."""
+        results: list[CatalogTopic | RequestRejected | StorageError] = []
+        accepted: list[CatalogTopic] = []
+        try:
+            for each in new:
+                try:
+                    topic = self._new_topic(each)
+                except RequestRejected as error:
+                    results.append(error)
+                else:
+                    # From now on the other topics of the request may not have a colliding name.
+                    self._unified[_unify(topic.name)] = topic.name
+                    accepted.append(topic)
+                    results.append(topic)
+            if accepted:
+                self.catalog.create_topics(accepted)
+        except BaseException as error:
+            for topic in accepted:
+                del self._unified[_unify(topic.name)]
+            if not isinstance(error, StorageError):
+                raise
+            return [error if isinstance(each, CatalogTopic) else each for each in results]
+        return results
+
+    def _new_topic(self, new: NewTopic) -> CatalogTopic:
         self.check_name(new.name)
         self.check_overrides(new.overrides)
         check_partition_count(new.partition_count)
-        topic = self.catalog.create_topic(
-            new.name, self.fresh_id(), new.partition_count, new.overrides, now
+        topic = CatalogTopic(
+            name=new.name,
+            topic_id=self.fresh_id(),
+            partition_count=new.partition_count,
+            settings=dict(new.overrides),
         )
-        self._unified[_unify(new.name)] = new.name
+        self.catalog.check_new_topic(topic)
         return topic
 
-    def create_on_demand(self, name: Topic, now: Millis) -> CatalogTopic:
-        """Create a topic because a metadata request named it, with the default settings."""
-        return self.create(self._defaults(name), now)
+    def create_on_demand(
+        self, names: Sequence[Topic]
+    ) -> list[CatalogTopic | RequestRejected | StorageError]:
+        """Create topics because a metadata request named them, with the default settings."""
+        return self.create_all([self._defaults(name) for name in names])
 
     def check_growth(self, name: Topic, count: int) -> CatalogTopic:
         """Return the topic if it may grow to that many partitions."""
@@ -210,27 +251,33 @@ class Topics:
     def alter(self, name: Topic, overrides: Mapping[str, str]) -> None:
         self.catalog.alter_settings(name, overrides)
 
-    def delete(self, name: Topic) -> None:
+    def check_deletion(self, name: Topic) -> None:
         if name == CONSUMER_OFFSETS:
             # DEVIATION: Kafka deletes it, with every group and every committed offset.
             reason = f"{name} cannot be deleted: it stores the consumer groups"
             raise RequestRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        self.catalog.delete_topic(name)
-        self._unified.pop(_unify(name), None)
+
+    def delete(self, names: Sequence[Topic]) -> None:
+        """Delete topics by one change of the catalog: all of them or none."""
+        for name in names:
+            self.check_deletion(name)
+        self.catalog.delete_topics(names)
+        for name in names:
+            self._unified.pop(_unify(name), None)
 
     # Internal topics
 
-    def offsets_partitions(self, now: Millis) -> list[PartitionLog]:
+    def offsets_partitions(self, _: Millis) -> list[PartitionLog]:
         if self._offsets is None:
-            self._offsets = self._internal_partitions(CONSUMER_OFFSETS, now)
+            self._offsets = self._internal_partitions(CONSUMER_OFFSETS)
         return self._offsets
 
-    def events_partition(self, now: Millis) -> PartitionLog:
+    def events_partition(self, _: Millis) -> PartitionLog:
         found = self.catalog.partition(KOHORT_EVENTS, Partition(0))
-        return found or self._internal_partitions(KOHORT_EVENTS, now)[0]
+        return found or self._internal_partitions(KOHORT_EVENTS)[0]
 
-    def _internal_partitions(self, name: Topic, now: Millis) -> list[PartitionLog]:
-        topic = self.find(name) or self.create_on_demand(name, now)
+    def _internal_partitions(self, name: Topic) -> list[PartitionLog]:
+        topic = self.find(name) or self.create(self._defaults(name))
         partitions = []
         for index in range(topic.partition_count):
             partition = self.catalog.partition(name, Partition(index))

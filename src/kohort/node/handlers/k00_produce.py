@@ -88,6 +88,7 @@ def _append(
         assert log is not None, f"{topic.name}-{data.index} does not exist"
         appended = log.append(batch, now)
     except (RequestRejected, StorageError) as error:
+        broker.storage_errors.note(error)
         return _refuse(data.index, error, log)
     # A duplicate batch counts too: its first copy may still wait for a sync.
     written.append((topic.name, Partition(data.index), 0 if appended.is_duplicate else len(batch)))

@@ -77,6 +77,7 @@ def _find(
     try:
         found = _look(log, requested.timestamp, end)
     except (RequestRejected, StorageError) as failure:
+        broker.storage_errors.note(failure)
         return _refuse(requested, failure.code)
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index,

@@ -1,9 +1,8 @@
 """Metadata: this broker leads every partition. A request for a topic may create it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kohort.log.catalog_file import CatalogTopic
-from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kohort.node.broker import Broker
@@ -20,7 +19,7 @@ from kohort.wire.api.k03_metadata import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> MetadataResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> MetadataResponse:
     body: MetadataRequest = request.body
     if 10 <= request.version < 12 and any(_is_by_id(each) for each in body.topics or ()):
         # Responses have topic ids since version 10, requests since version 12.
@@ -34,14 +33,12 @@ def handle(broker: Broker, request: Request, now: Millis) -> MetadataResponse:
         ),
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
-        topics=tuple(_topics(broker, body, request.version, now)),
+        topics=tuple(_topics(broker, body, request.version)),
         cluster_authorized_operations=CLUSTER_OPERATIONS if is_asked else NOT_REQUESTED,
     )
 
 
-def _topics(
-    broker: Broker, body: MetadataRequest, version: int, now: Millis
-) -> Iterator[MetadataResponseTopic]:
+def _topics(broker: Broker, body: MetadataRequest, version: int) -> Iterator[MetadataResponseTopic]:
     operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_REQUESTED
     requested = body.topics
     if requested is None or (version == 0 and not requested):
@@ -54,8 +51,10 @@ def _topics(
         yield from _topics_by_id(broker, requested, operations)
         return
     # DEVIATION: Kafka fails on a topic with neither name nor id; here the name is invalid.
-    for name in dict.fromkeys(each.name or Topic("") for each in requested):
-        yield _topic_by_name(broker, name, operations, now, may_create=may_create)
+    names = dict.fromkeys(each.name or Topic("") for each in requested)
+    errors = _create_missing(broker, names) if may_create else {}
+    for name in names:
+        yield _topic_by_name(broker, name, operations, errors)
 
 
 def _refuse(requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
@@ -92,34 +91,30 @@ def _topics_by_id(
 
 
 def _topic_by_name(
-    broker: Broker, name: Topic, operations: int, now: Millis, *, may_create: bool
+    broker: Broker, name: Topic, operations: int, errors: Mapping[Topic, ErrorCode]
 ) -> MetadataResponseTopic:
-    found = _find_or_create(broker, name, now, may_create=may_create)
-    if not isinstance(found, ErrorCode):
+    found = broker.topics.find(name)
+    if found is not None:
         return _topic(broker, found, operations)
     return MetadataResponseTopic(
-        error_code=found,
+        error_code=errors.get(name) or unknown_topic_error(name),
         name=name,
         is_internal=is_internal(name),
         topic_authorized_operations=operations,
     )
 
 
-def _find_or_create(
-    broker: Broker, name: Topic, now: Millis, *, may_create: bool
-) -> CatalogTopic | ErrorCode:
-    topic = broker.topics.find(name)
-    if topic is not None:
-        return topic
-    if not may_create:
-        return unknown_topic_error(name)
-    try:
-        # DEVIATION: Kafka returns UNKNOWN_TOPIC_OR_PARTITION while its controller creates the
-        # topic, and forever if the name collides. Here it is created at once, or refused with
-        # the reason.
-        return broker.topics.create_on_demand(name, now)
-    except (RequestRejected, StorageError) as error:
-        return error.code
+def _create_missing(broker: Broker, names: Iterable[Topic]) -> dict[Topic, ErrorCode]:
+    """Create the topics that do not exist; returns the errors."""
+    missing = [name for name in names if broker.topics.find(name) is None]
+    errors: dict[Topic, ErrorCode] = {}
+    # DEVIATION: Kafka returns UNKNOWN_TOPIC_OR_PARTITION while its controller creates the topic,
+    # and forever if the name collides. Here it is created at once, or refused with the reason.
+    for name, created in zip(missing, broker.topics.create_on_demand(missing), strict=True):
+        if not isinstance(created, CatalogTopic):
+            broker.storage_errors.note(created)
+            errors[name] = created.code
+    return errors
 
 
 def _topic(broker: Broker, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:

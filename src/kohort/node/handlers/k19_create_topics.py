@@ -1,7 +1,9 @@
 """CreateTopics: each topic is created or refused on its own; the response has its settings."""
 
 from collections import Counter
+from dataclasses import replace
 
+from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
 from kohort.node.describe_configs import describe_topic
@@ -13,7 +15,7 @@ from kohort.node.topics import (
     check_replicas,
     check_replication_factor,
 )
-from kohort.types import ErrorCode, Millis, Uuid
+from kohort.types import ErrorCode, Millis, Topic, Uuid
 from kohort.wire.api.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -23,27 +25,35 @@ from kohort.wire.api.k19_create_topics import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> CreateTopicsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> CreateTopicsResponse:
     body: CreateTopicsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
-    results = []
+    results: dict[Topic, CreatableTopicResult] = {}
+    accepted: list[NewTopic] = []
     for topic in {each.name: each for each in body.topics}.values():
         try:
             check_named_once(topic.name, counts[topic.name])
             new = _new_topic(broker, topic)
-            # With validate_only the response has an id too, which is never used.
-            topic_id = broker.topics.fresh_id()
-            if not body.validate_only:
-                topic_id = broker.topics.create(new, now).topic_id
-        except (RequestRejected, StorageError) as error:
-            results.append(
-                CreatableTopicResult(
-                    name=topic.name, error_code=error.code, error_message=error.reason or None
-                )
-            )
+        except RequestRejected as error:
+            results[topic.name] = _refused(topic.name, error)
         else:
-            results.append(_created(broker, new, topic_id))
-    return CreateTopicsResponse(topics=tuple(results))
+            # With validate_only the response has an id too, which is never used.
+            results[topic.name] = _created(broker, new, broker.topics.fresh_id())
+            accepted.append(new)
+    if not body.validate_only:
+        for new, created in zip(accepted, broker.topics.create_all(accepted), strict=True):
+            if isinstance(created, CatalogTopic):
+                results[new.name] = replace(results[new.name], topic_id=created.topic_id)
+            else:
+                broker.storage_errors.note(created)
+                results[new.name] = _refused(new.name, created)
+    return CreateTopicsResponse(topics=tuple(results.values()))
+
+
+def _refused(name: Topic, error: RequestRejected | StorageError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.reason or None
+    )
 
 
 def _new_topic(broker: Broker, requested: CreatableTopic) -> NewTopic:

@@ -32,7 +32,9 @@ def handle(broker: Broker, request: Request, now: Millis) -> AfterSync:
     found = {key: _find(broker, *key) for key in requested}
     by_name = {topic.topic_id for (name, _), topic in found.items() if name is not None and topic}
     by_id = {topic_id for name, topic_id in requested if name is None}
-    responses = []
+    responses: list[DeletableTopicResult] = []
+    accepted: dict[int, tuple[CatalogTopic, Topic | None]] = {}
+    """The topics to delete with the requested names, by the position of their responses."""
     for (name, topic_id), times in requested.items():
         topic = found[name, topic_id]
         if name is None and times == 1 and topic_id in by_name:
@@ -45,10 +47,17 @@ def handle(broker: Broker, request: Request, now: Millis) -> AfterSync:
             if topic.topic_id in by_name & by_id:
                 responses.append(_refuse(name, topic.topic_id, _TWICE))
                 continue
-            broker.delete_topic(topic.name, topic.topic_id, now)
+            broker.topics.check_deletion(topic.name)
+            accepted[len(responses)] = topic, name
             responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-        except (RequestRejected, StorageError) as error:
+        except RequestRejected as error:
             responses.append(_refuse(name, topic_id, error))
+    try:
+        broker.delete_topics([topic for topic, _ in accepted.values()], now)
+    except StorageError as error:
+        broker.storage_errors.note(error)
+        for position, (topic, name) in accepted.items():
+            responses[position] = _refuse(name, topic.topic_id, error)
     response = DeleteTopicsResponse(responses=tuple(responses))
     return AfterSync(response)
 

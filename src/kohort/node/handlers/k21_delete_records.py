@@ -39,6 +39,7 @@ def _delete(
     try:
         low_watermark = _delete_before(broker, topic, partition, offset)
     except (RequestRejected, StorageError) as error:
+        broker.storage_errors.note(error)
         return DeleteRecordsPartitionResult(
             partition_index=partition, low_watermark=Offset(-1), error_code=error.code
         )

@@ -15,6 +15,7 @@ def handle(broker: Broker, request: Request, _: Millis) -> InitProducerIdRespons
     try:
         producer_id = broker.producer_ids.take()
     except StorageError as failure:
+        broker.storage_errors.note(failure)
         return _error_response(failure.code)
     # As in Kafka, a producer that sends its current id gets a new one: a broker remembers ids only
     # for transactional ids.

@@ -26,6 +26,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> CreatePartitionsRes
             if not body.validate_only:
                 broker.topics.add_partitions(topic.name, topic.count, now)
         except (RequestRejected, StorageError) as error:
+            broker.storage_errors.note(error)
             results.append(
                 CreatePartitionsTopicResult(
                     name=topic.name, error_code=error.code, error_message=error.reason or None

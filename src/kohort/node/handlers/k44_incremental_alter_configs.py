@@ -37,6 +37,7 @@ def handle(broker: Broker, request: Request, _: Millis) -> IncrementalAlterConfi
             if not body.validate_only:
                 broker.topics.alter(Topic(resource.resource_name), overrides)
         except (RequestRejected, StorageError) as error:
+            broker.storage_errors.note(error)
             code, reason = error.code, error.reason
         responses.append(
             AlterConfigsResourceResponse(
