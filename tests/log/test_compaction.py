@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import compaction
-from kohort.log.errors import StorageError
+from kohort.log.errors import OutOfResources, StorageError
 from kohort.log.limits import Limits
 from kohort.log.partition import PartitionLog
 from kohort.types import Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.batch import Codec
-from tests.log.faulty_disks import MemoryDisk
+from tests.log.faulty_disks import CrashingDisk, MemoryDisk
 from tests.log.log_setup import (
     COMPACTED,
     NOW,
@@ -498,3 +498,38 @@ def test_cleaner_offset_checkpoint_is_written(tmp_path: Path) -> None:
     assert compacted is not None
     checkpoint = (tmp_path / "cleaner-offset-checkpoint").read_text()
     assert checkpoint == f"0\n1\n{TOPIC} 0 {compacted.cleaned_to}\n"
+
+
+class ShortDisk(CrashingDisk):
+    """Every change from number `first` on fails, as without descriptors or memory."""
+
+    first: int | None = None
+
+    def change(self) -> None:
+        if self.first is not None and self.changes >= self.first:
+            raise OutOfResources("orders-0", "open", "Cannot allocate memory")
+        super().change()
+
+
+def test_log_is_usable_after_a_shortage_at_any_step_of_a_compaction() -> None:
+    at = 0
+    while True:
+        disk = ShortDisk(MemoryDisk())
+        catalog = open_catalog(disk)
+        log = get_log(catalog, COMPACTED)
+        for number in range(60):
+            log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(50))), NOW)
+        expected = latest_of(log)
+        disk.first = disk.changes + at
+        result = catalog.clean(NOW)
+        disk.first = None
+        if any(each.cleaned.compacted for each in result.partitions):
+            break
+
+        log.append(new_batch(new_record("last", "x")), NOW)
+        assert latest_of(log) == {**expected, b"last": b"x"}
+        catalog.clean(NOW)
+        assert latest_of(log) == {**expected, b"last": b"x"}
+        catalog.close(NOW)
+        at += 1
+    assert at > 20

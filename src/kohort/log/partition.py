@@ -12,7 +12,7 @@ from kohort.log.batch_validator import check_size, validate_batch
 from kohort.log.checkpoint import Checkpoints
 from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
 from kohort.log.disk import Disk
-from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.errors import OutOfResources, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
 from kohort.log.limits import LEADER_EPOCH, READ_BYTES, Limits
 from kohort.log.log_cleaner import (
@@ -24,7 +24,7 @@ from kohort.log.log_cleaner import (
 from kohort.log.log_segments import LogSegments, TimestampAndOffset
 from kohort.log.recovery import LoadedLog
 from kohort.log.segment import Segment
-from kohort.log.segment_swap import remove_segment, replace_segments
+from kohort.log.segment_swap import complete_swap, remove_segment, replace_segments
 from kohort.log.sync_queue import PendingSync, SyncQueue
 from kohort.log.topic_config import TopicSettings
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, value
@@ -429,7 +429,8 @@ class PartitionLog:
         try:
             new = replace_segments(self._disk, self._directory, replacement.new, replacement.old)
         except StorageError as error:
-            # It is unknown which files exist now, so the log is unusable until it is reopened.
+            # It is unknown which files exist now. After a shortage the next use finds out;
+            # otherwise the log is unusable until it is reopened.
             self._failure = error
             raise
         self._sync_queue.discard(replacement.old)
@@ -479,5 +480,19 @@ class PartitionLog:
         self._segments.close()
 
     def _check_usable(self) -> None:
+        if isinstance(self._failure, OutOfResources):
+            self._complete_replacement()
         if self._failure is not None:
             raise self._failure
+
+    def _complete_replacement(self) -> None:
+        """Complete or undo a replacement that was interrupted because descriptors or memory were
+        short. As after a crash, the names of the files say how far it came."""
+        self._log_cleaner.cancel()
+        active, old = self._segments.active, self._segments.sealed
+        sealed = complete_swap(self._disk, self._directory, active.base_offset)
+        self._sync_queue.discard(old)
+        for segment in old:
+            segment.close()
+        self._segments = LogSegments([*sealed, active])
+        self._failure = None

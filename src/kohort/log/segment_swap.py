@@ -103,6 +103,18 @@ def complete_interrupted_swaps(
     return repairs, listed
 
 
+def complete_swap(disk: Disk, directory: str, before: Offset) -> list[Segment]:
+    """Complete or undo a replacement in a log that is in use. Returns its sealed segments, those
+    before an offset."""
+    _, listed = complete_interrupted_swaps(disk, directory, disk.list(directory))
+    bases = sorted(
+        file.offset
+        for file in _in_use(listed).values()
+        if file.kind == LOG and file.offset < before
+    )
+    return [Segment(disk, directory, each, listed) for each in bases]
+
+
 def _roll_forward(disk: Disk, directory: str, base_offset: Offset) -> None:
     listed = disk.list(directory)
     if segment_file(base_offset, LOG, SWAP) in listed:
