@@ -292,6 +292,10 @@ class Catalog:
         _check_count(name, topic.partition_count, more_than=0)
         self._parse(topic.settings)
 
+    def check_settings(self, settings: Mapping[str, str]) -> None:
+        """Raises RequestRejected if overrides are invalid."""
+        self._parse(settings)
+
     def add_partitions(
         self,
         name: Topic,

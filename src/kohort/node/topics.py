@@ -11,7 +11,6 @@ from kohort.log.errors import RequestRejected, StorageError
 from kohort.log.file_names import check_topic_name
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
-from kohort.log.topic_config import parse_settings
 from kohort.node.config import BrokerConfig
 from kohort.node.storage_error_log import StorageErrorLog
 from kohort.types import BrokerId, ErrorCode, Millis, Partition, Topic, Uuid, value
@@ -172,7 +171,7 @@ class Topics:
             raise RequestRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 
     def check_overrides(self, overrides: Mapping[str, str]) -> None:
-        parse_settings(overrides, self._settings.topic_defaults())
+        self.catalog.check_settings(overrides)
 
     def create(self, new: NewTopic) -> CatalogTopic:
         (created,) = self.create_all((new,))
@@ -210,7 +209,6 @@ class Topics:
 
     def _new_topic(self, new: NewTopic) -> CatalogTopic:
         self.check_name(new.name)
-        self.check_overrides(new.overrides)
         check_partition_count(new.partition_count)
         topic = CatalogTopic(
             name=new.name,

@@ -30,6 +30,7 @@ def handle(broker: Broker, request: Request, _: Millis) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in body.topics)
     results: dict[Topic, CreatableTopicResult] = {}
     accepted: list[NewTopic] = []
+    described: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}
     for topic in {each.name: each for each in body.topics}.values():
         try:
             check_named_once(topic.name, counts[topic.name])
@@ -38,7 +39,10 @@ def handle(broker: Broker, request: Request, _: Millis) -> CreateTopicsResponse:
             results[topic.name] = _refused(topic.name, error)
         else:
             # With validate_only the response has an id too, which is never used.
-            results[topic.name] = _created(broker, new, broker.topics.fresh_id())
+            configs = described.get(overrides := tuple(new.overrides.items()))
+            if configs is None:
+                configs = described[overrides] = _describe(broker, new)
+            results[topic.name] = _created(new, broker.topics.fresh_id(), configs)
             accepted.append(new)
     if not body.validate_only:
         for new, created in zip(accepted, broker.topics.create_all(accepted), strict=True):
@@ -91,21 +95,28 @@ def _manual_assignment(broker: Broker, requested: CreatableTopic) -> int:
     return len(partitions)
 
 
-def _created(broker: Broker, new: NewTopic, topic_id: Uuid) -> CreatableTopicResult:
+def _created(
+    new: NewTopic, topic_id: Uuid, configs: tuple[CreatableTopicConfigs, ...]
+) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=new.partition_count,
         replication_factor=1,
-        configs=tuple(
-            CreatableTopicConfigs(
-                name=config.name,
-                value=config.value,
-                read_only=False,
-                config_source=config.source,
-                is_sensitive=False,
-            )
-            for config in describe_topic(new.overrides, broker.settings)
-        ),
+        configs=configs,
+    )
+
+
+def _describe(broker: Broker, new: NewTopic) -> tuple[CreatableTopicConfigs, ...]:
+    """The same for all topics with the same overrides."""
+    return tuple(
+        CreatableTopicConfigs(
+            name=config.name,
+            value=config.value,
+            read_only=False,
+            config_source=config.source,
+            is_sensitive=False,
+        )
+        for config in describe_topic(new.overrides, broker.settings)
     )
