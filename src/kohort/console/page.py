@@ -20,6 +20,10 @@ class BadRequest(Exception):
     """400: invalid query or form; the message is one sentence."""
 
 
+class TooBusy(Exception):
+    """503: too many such pages at once; the message is one sentence."""
+
+
 @value
 class ConsoleContext:
     """The data sources of pages."""

@@ -32,6 +32,10 @@ STREAMS_MAX: Final = 16
 remaining bytes, so thousands of tiny ones would be expensive. Writers produce one."""
 
 
+class DecompressedTooLarge(MalformedMessage):
+    """The content would exceed `max_bytes`."""
+
+
 def compress(codec: Codec, data: bytes) -> bytes:
     """Compress as Kafka's clients do, at the default level of the codec."""
     return _COMPRESS[codec](data)
@@ -251,9 +255,8 @@ def _decompress_streams(
 
 
 def _reject_size(codec: Codec, position: int, bytes_left: int) -> NoReturn:
-    _reject(
-        codec, position, f"the decompressed size exceeds the remaining limit of {bytes_left} bytes"
-    )
+    reason = f"the decompressed size exceeds the remaining limit of {bytes_left} bytes"
+    raise DecompressedTooLarge(codec.name.lower(), "data", position, reason)
 
 
 def _reject(codec: Codec, position: int, reason: str) -> NoReturn:

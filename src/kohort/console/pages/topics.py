@@ -163,7 +163,6 @@ def records(request: PageRequest) -> Page:
     browsed = browse(request.context.cluster, name, partition, offset=offset, count=count)
     params = {"partition": partition, "count": count}
     first = browsed.records[0].offset if browsed.records else browsed.end
-    last = browsed.records[-1].offset if browsed.records else browsed.end
     return Page(
         template="records.html",
         title=f"Records of {name}",
@@ -178,8 +177,8 @@ def records(request: PageRequest) -> Page:
                 else None
             ),
             "newer": (
-                with_query(request.path, {**params, "offset": last + 1})
-                if last + 1 < browsed.end
+                with_query(request.path, {**params, "offset": browsed.next})
+                if browsed.next < browsed.end
                 else None
             ),
             "newest": with_query(request.path, params),
