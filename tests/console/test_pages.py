@@ -364,12 +364,14 @@ def test_a_write_from_another_origin_is_rejected(node: Cluster, client: HttpClie
 
     refused = [
         client.post(path, form, origin="http://evil.example"),
+        client.post(path, form, origin=f"https://{client.host}"),
+        client.post(path, form, origin="http://127.0.0.1"),
         client.post(path, form, origin=None),
         client.post(path, {"target": "earliest"}),
         HttpClient(client.url).post(path, form),
     ]
 
-    assert [each.status for each in refused] == [403] * 4
+    assert [each.status for each in refused] == [403] * 6
 
 
 def test_an_invalid_form_is_rejected(node: Cluster, client: HttpClient) -> None:

@@ -9,55 +9,40 @@ from kohort.console.security import (
     check_host,
     check_write,
     form_token,
-    is_loopback,
     make_guard,
     new_cookie,
 )
+from kohort.settings.hosts import read_allowed_hosts
 
 NON_LOOPBACK = "10.0.0.1"
+WILDCARD = "0.0.0.0"  # noqa: S104 - nothing listens here
 GIVEN = "given"
 
 
-@pytest.mark.parametrize(
-    ("host", "is_local"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("localhost", True),
-        ("LOCALHOST.", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("10.0.0.1", False),
-        ("example.org", False),
-        ("127.0.0.1.example.org", False),
-        ("localhost.example.org", False),
-        ("", False),
-    ],
-)
-def test_loopback_names_are_recognized(host: str, is_local: bool) -> None:  # noqa: FBT001
-    assert is_loopback(host) is is_local
+def guard_of(host: str, token: str | None = None, *allowed: str) -> Guard:
+    return make_guard(host, token, read_allowed_hosts(allowed))
 
 
 def test_a_token_is_generated_only_for_non_loopback_addresses() -> None:
-    assert make_guard("127.0.0.1", None).token is None
+    assert guard_of("127.0.0.1", None).token is None
     for host in ("127.0.0.1", NON_LOOPBACK):
-        assert make_guard(host, GIVEN).token == GIVEN
-    assert len(make_guard(NON_LOOPBACK, None).token or "") >= 16
+        assert guard_of(host, GIVEN).token == GIVEN
+    assert len(guard_of(NON_LOOPBACK, None).token or "") >= 16
 
 
+@pytest.mark.parametrize("listen", ["127.0.0.1", NON_LOOPBACK, WILDCARD])
 @pytest.mark.parametrize("host", ["evil.example:8080", "evil.example", "", "[", "127.0.0.1.evil:1"])
-def test_on_loopback_other_hosts_are_rejected(host: str) -> None:
-    with pytest.raises(Forbidden):
-        check_host(make_guard("127.0.0.1", None), host)
+def test_other_hosts_are_rejected_on_every_address(listen: str, host: str) -> None:
+    with pytest.raises(Forbidden, match="--allowed-host"):
+        check_host(guard_of(listen), host, "10.0.0.2")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:1", "[::1]:8080", "localhost"])
-def test_on_loopback_loopback_hosts_are_accepted(host: str) -> None:
-    check_host(make_guard("127.0.0.1", None), host)
-
-
-def test_on_other_addresses_any_host_is_accepted() -> None:
-    check_host(make_guard(NON_LOOPBACK, None), "console.example:8080")
+@pytest.mark.parametrize("listen", ["127.0.0.1", NON_LOOPBACK, WILDCARD])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8080", "localhost:1", "[::1]:8080", "10.0.0.2:8080", "console.example"]
+)
+def test_loopback_own_and_allowed_hosts_are_accepted(listen: str, host: str) -> None:
+    check_host(guard_of(listen, None, "console.example"), host, "10.0.0.2")
 
 
 def write(guard: Guard, **changes: str | None) -> None:
@@ -80,8 +65,8 @@ def write(guard: Guard, **changes: str | None) -> None:
 
 
 def test_a_write_from_the_consoles_page_is_accepted() -> None:
-    write(make_guard("127.0.0.1", None))
-    write(make_guard(NON_LOOPBACK, "secret"))
+    write(guard_of("127.0.0.1", None))
+    write(guard_of(NON_LOOPBACK, "secret"))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +76,8 @@ def test_a_write_from_the_consoles_page_is_accepted() -> None:
         {"origin": "null"},
         {"origin": "http://evil.example"},
         {"origin": "http://localhost:8081"},
+        {"origin": "https://localhost:8080"},
+        {"origin": "http://localhost"},
         {"host": "", "origin": "null"},
         {"cookie": None},
         {"cookie": "another"},
@@ -106,12 +93,12 @@ def test_a_write_with_a_wrong_origin_cookie_or_token_is_rejected(
     changes: dict[str, str | None],
 ) -> None:
     with pytest.raises(Forbidden):
-        write(make_guard(NON_LOOPBACK, "secret"), **changes)
+        write(guard_of(NON_LOOPBACK, "secret"), **changes)
 
 
 def test_a_form_token_is_valid_for_one_console_only() -> None:
     cookie = new_cookie()
-    one, other = make_guard("127.0.0.1", None), make_guard("127.0.0.1", None)
+    one, other = guard_of("127.0.0.1", None), guard_of("127.0.0.1", None)
 
     with pytest.raises(Forbidden):
         write(other, cookie=cookie, form_token=form_token(one, cookie))

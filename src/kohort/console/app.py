@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,7 +18,7 @@ from kohort.admin.errors import AdminError, ClusterUnreachable, NoSuchGroup, NoS
 from kohort.admin.group_monitor import now_ms
 from kohort.console import feed, html_renderer, security
 from kohort.console.json_values import dump
-from kohort.console.page import BadRequest, ConsoleContext, NotFound, Page, PageRequest
+from kohort.console.page import BadRequest, ConsoleContext, NotFound, Page, PageRequest, TooBusy
 from kohort.console.pages.findings import findings
 from kohort.console.pages.group import group, rebalance
 from kohort.console.pages.groups import groups, overview
@@ -57,6 +57,7 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (NoSuchTopic, 404),
     (BadRequest, 400),
     (ClusterUnreachable, 503),
+    (TooBusy, 503),
     (security.Forbidden, 403),
     (AdminError, 409),
 )
@@ -105,12 +106,15 @@ class App:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def post(request: Request) -> Response:
             body = bytearray()
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > FORM_BYTES_MAX:
-                    return self._error_response(
-                        request, BadRequest(f"the form exceeds {FORM_BYTES_MAX:,} bytes")
-                    )
+            try:
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > FORM_BYTES_MAX:
+                        return self._error_response(
+                            request, BadRequest(f"the form exceeds {FORM_BYTES_MAX:,} bytes")
+                        )
+            except ClientDisconnect:
+                return Response(status_code=400)
 
             def work() -> Page:
                 form = _read_form(bytes(body))
@@ -203,6 +207,8 @@ class App:
     def _feed(self, request: Request, make: Callable[[PageRequest], Page]) -> Response:
         if self._feeds >= FEEDS_MAX:
             return Response(f"more than {FEEDS_MAX} pages are open: close some", 503)
+        # Counted before anything is awaited, so that a burst cannot exceed the limit.
+        self._feeds += 1
 
         def render() -> feed.FeedFrame:
             frame = self._base_data(request, "")
@@ -222,18 +228,31 @@ class App:
             )
 
         async def body() -> Any:
-            self._feeds += 1
-            try:
-                version = lambda: self._context.monitor.version  # noqa: E731
-                async for message in feed.stream(render, version, self._is_stopping):
-                    yield message.encode("utf-8", "replace")
-            finally:
-                self._feeds -= 1
+            version = lambda: self._context.monitor.version  # noqa: E731
+            async for message in feed.stream(render, version, self._is_stopping):
+                yield message.encode("utf-8", "replace")
 
-        return StreamingResponse(body(), media_type="text/event-stream")
+        return _FeedResponse(body(), self._end_feed)
+
+    def _end_feed(self) -> None:
+        self._feeds -= 1
 
 
 _EXPECTED: Final = tuple(kind for kind, _ in _STATUS)
+
+
+class _FeedResponse(StreamingResponse):
+    """Calls `on_end` once, even if the browser disconnects before the first message."""
+
+    def __init__(self, content: Any, on_end: Callable[[], None]) -> None:
+        super().__init__(content, media_type="text/event-stream")
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_end()
 
 
 class _SecurityMiddleware:
@@ -259,7 +278,7 @@ class _SecurityMiddleware:
 
         host = next((each for name, each in scope["headers"] if name == b"host"), b"")
         try:
-            security.check_host(self._guard, host.decode("latin-1"))
+            security.check_host(self._guard, host.decode("latin-1"), scope["server"][0])
         except security.Forbidden as error:
             await Response(str(error), 421, media_type="text/plain")(
                 inner, receive, send_with_headers

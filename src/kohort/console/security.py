@@ -1,20 +1,21 @@
 """Access checks: Host header, CSRF protection of writes, and security response headers. Pure.
 
-Reads need no authentication; by default the console listens on loopback only. There, the Host
-header must be a loopback name, which prevents DNS rebinding by other sites.
+Reads need no authentication; by default the console listens on loopback only. The Host header must
+be a loopback name, the listening address or an allowed name, which prevents DNS rebinding by other
+sites.
 
-A write requires the console's own Origin and a form token that is bound to the browser's cookie
-(CSRF). If the console listens on a non-loopback address, it also requires the console's token.
+A write requires the console's own Origin (scheme, host and port) and a form token that is bound to
+the browser's cookie (CSRF). If the console listens on a non-loopback address, it also requires the
+console's token.
 """
 
 import hashlib
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
+from kohort.settings.hosts import AllowedHosts, is_loopback
 from kohort.types import value
 
 COOKIE: Final = "kohort-console"
@@ -41,39 +42,31 @@ class Forbidden(Exception):
 
 @value
 class Guard:
-    is_loopback: bool
+    hosts: AllowedHosts
     token: str | None
     """Required for writes; None if no token is required."""
     secret: bytes
 
 
-def make_guard(host: str, token: str | None) -> Guard:
+def make_guard(listen_host: str, token: str | None, allowed: AllowedHosts) -> Guard:
     """For a console that listens on this address. Generates a token for non-loopback addresses."""
-    is_local = is_loopback(host)
-    if token is None and not is_local:
+    if token is None and not is_loopback(listen_host):
         token = secrets.token_urlsafe(12)
-    return Guard(is_loopback=is_local, token=token, secret=secrets.token_bytes(32))
+    return Guard(hosts=allowed.including(listen_host), token=token, secret=secrets.token_bytes(32))
 
 
-def is_loopback(host: str) -> bool:
-    name = host.strip("[]").lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def check_host(guard: Guard, host: str) -> None:
-    if guard.is_loopback and not is_loopback(_hostname(host)):
-        raise Forbidden("this console accepts only requests for localhost: check the Host header")
+def check_host(guard: Guard, host: str, connected_to: str) -> None:
+    """`connected_to` is the address of this machine that the browser has connected to."""
+    if not guard.hosts.allows(host, connected_to):
+        raise Forbidden(
+            "this console is not served under this host name: allow it with --allowed-host"
+        )
 
 
 def check_write(
     guard: Guard, *, host: str, origin: str | None, cookie: str | None, form: Mapping[str, str]
 ) -> None:
-    if origin is None or urlsplit(origin).netloc.lower() != host.lower() or not host:
+    if origin is None or not guard.hosts.is_own_origin(origin, host):
         raise Forbidden("changes must be submitted from a page of this console")
     expected = form_token(guard, cookie or "")
     if not cookie or not _is_same(form.get("form_token", ""), expected):
@@ -89,13 +82,6 @@ def new_cookie() -> str:
 def form_token(guard: Guard, cookie: str) -> str:
     """The CSRF token of forms, bound to the browser's cookie."""
     return hmac.new(guard.secret, cookie.encode(), hashlib.sha256).hexdigest()
-
-
-def _hostname(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _is_same(given: str, expected: str) -> bool:
