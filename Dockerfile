@@ -18,4 +18,4 @@ EXPOSE 9092
 ENTRYPOINT ["kohort"]
 # Clients outside of the container reach it under the published port of this machine.
 CMD ["serve", "--listen", "0.0.0.0:9092", "--data", "/data", \
-     "--set", "advertised.listeners=localhost:9092"]
+     "--advertise", "localhost:9092"]

@@ -44,6 +44,8 @@ def as_arguments(options: ServeOptions) -> dict[str, Any]:
         "set_": list(options.set) or None,
         "config": options.config,
         "metrics": options.metrics,
+        "advertise": options.advertise,
+        "allowed_host": list(options.allowed_host) or None,
         "console": "",
         "settings": False,
     }
@@ -96,10 +98,17 @@ def test_no_arguments_give_the_defaults() -> None:
     assert as_arguments(ServeOptions()) == parse_with_typer([])
 
 
-def test_settings_keep_their_order_and_other_options_take_the_last_value() -> None:
-    options = parse_serve_args(["--set", "a=1", "--listen=x:1", "--set=b=2", "--listen", "y:2"])
+def test_repeated_options_keep_their_order_and_others_take_the_last_value() -> None:
+    options = parse_serve_args(
+        [
+            *("--set", "a=1", "--listen=x:1", "--set=b=2", "--listen", "y:2"),
+            *("--allowed-host", "a", "--advertise=a", "--allowed-host=b", "--advertise", "b:1"),
+        ]
+    )
 
-    assert options == ServeOptions(listen="y:2", set=("a=1", "b=2"))
+    assert options == ServeOptions(
+        listen="y:2", set=("a=1", "b=2"), advertise="b:1", allowed_host=("a", "b")
+    )
 
 
 @pytest.mark.parametrize(

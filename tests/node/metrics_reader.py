@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.node.metrics_http import MetricsServer
+from kohort.settings.hosts import read_allowed_hosts
 from tests.node.broker_harness import BrokerHarness
 
 Page = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -20,7 +21,7 @@ def parse(text: str) -> Page:
 
 
 def page_of(harness: BrokerHarness) -> Page:
-    return parse(b"".join(MetricsServer(harness.broker).pieces()).decode())
+    return parse(b"".join(MetricsServer(harness.broker, read_allowed_hosts(())).pieces()).decode())
 
 
 def metric_value(page: Page, name: str, **labels: str) -> float:

@@ -1,6 +1,6 @@
 """The /metrics page over HTTP."""
 
-import http.client
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +9,15 @@ import pytest
 
 import kohort
 from kohort.node.broker import Address
+from kohort.node.metrics_http import CONNECTIONS_MAX, MetricsServer
 from kohort.node.metrics_table import METRICS
 from kohort.node.server import NodeStartError
+from kohort.settings.hosts import read_allowed_hosts
 from kohort.settings.readers import BadValue
 from kohort.types import GroupId
 from kohort.wire.api.k03_metadata import MetadataRequest
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
-from tests.node.broker_harness import fetch_request
+from tests.node.broker_harness import BrokerHarness, fetch_request
 from tests.node.group_setup import AT_ONCE
 from tests.node.metrics_reader import metric_value, parse, read
 from tests.node.raw_client import Disconnected, RawClient, join_request
@@ -118,7 +120,7 @@ def receive(asking: socket.socket) -> bytes:
     ["GET / HTTP/1.1", "POST /metrics HTTP/1.1", "GET /metrics/x HTTP/1.1", "nonsense", ""],
 )
 def test_other_paths_are_not_found(served: ServedNode, request_line: str) -> None:
-    answer = speak(url_of(served), f"{request_line}\r\nHost: x\r\n\r\n".encode())
+    answer = speak(url_of(served), f"{request_line}\r\nHost: localhost\r\n\r\n".encode())
 
     assert answer.startswith(b"HTTP/1.1 404 Not Found\r\n")
 
@@ -126,7 +128,7 @@ def test_other_paths_are_not_found(served: ServedNode, request_line: str) -> Non
 def test_split_request_with_a_query_string_is_answered(served: ServedNode) -> None:
     host, _, port = url_of(served).split("/")[2].rpartition(":")
     with socket.create_connection((host, int(port)), 10) as asking:
-        for piece in (b"GET /metr", b"ics?x=y HTTP/1.1\r\n", b"Host: x\r\n\r", b"\n"):
+        for piece in (b"GET /metr", b"ics?x=y HTTP/1.1\r\n", b"Host: localhost\r\n\r", b"\n"):
             asking.sendall(piece)
         answer = b""
         while data := receive(asking):
@@ -141,22 +143,94 @@ def test_oversized_request_is_disconnected(served: ServedNode) -> None:
     assert speak(url_of(served), b"GET /metrics HTTP/1.1\r\n" + b"x" * 10_000) == b""
 
 
-def test_number_of_connections_is_limited(served: ServedNode) -> None:
+HOST_NAMES_OF_OTHERS = [
+    b"Host: evil.example",
+    b"Host: evil.example:9464",
+    b"Host: 127.0.0.1.evil.example",
+    b"Host: localhost@evil.example",
+    b"Host: 10.0.0.1",
+    b"Host: 0.0.0.0",
+    b"Host:",
+    b"Host: localhost\r\nHost: evil.example",
+    b"X-Host: localhost",
+]
+
+
+@pytest.mark.parametrize("header", HOST_NAMES_OF_OTHERS)
+def test_request_for_another_host_name_is_refused(served: ServedNode, header: bytes) -> None:
+    answer = speak(url_of(served), b"GET /metrics HTTP/1.1\r\n" + header + b"\r\n\r\n")
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 421 Misdirected Request\r\n")
+    assert body.count(b"\n") == 1
+    assert b"--allowed-host" in body
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost:1", "[::1]:9464", "metrics.example", "NODE.example.:80", "10.1.2.3"],
+)
+def test_loopback_advertised_and_allowed_host_names_are_answered(host: str) -> None:
+    request = f"GET /metrics HTTP/1.1\r\nhOST: \t{host} \r\n\r\n".encode()
+    with kohort.Node(
+        metrics="127.0.0.1:0",
+        advertise="node.example",
+        allowed_hosts=["metrics.example", "10.1.2.3"],
+    ) as node:
+        answer = speak(node.metrics_url, request)
+
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_half_sent_requests_do_not_keep_scrapers_out(served: ServedNode) -> None:
     host, _, port = url_of(served).split("/")[2].rpartition(":")
-    askers = [socket.create_connection((host, int(port)), 10) for _ in range(17)]
-    refused = receive(askers[-1])
+    askers = [socket.create_connection((host, int(port)), 10) for _ in range(CONNECTIONS_MAX)]
+    for asker in askers:
+        asker.sendall(b"GET /metrics HTTP/1.1\r\nHost: loc")
+
+    page = read(url_of(served))
+    longest_waiting = receive(askers[0])
+    askers[-1].sendall(b"alhost\r\n\r\n")
+    latest = receive(askers[-1])
     for asker in askers:
         asker.close()
 
-    assert refused == b""
-    assert wait_until(lambda: answers(url_of(served)))
+    assert "kohort_connections" in page
+    assert longest_waiting == b""
+    assert latest.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def answers(url: str) -> bool:
-    try:
-        return bool(read(url))
-    except (ConnectionError, http.client.HTTPException):
-        return False
+def test_number_of_connections_is_limited(served: ServedNode) -> None:
+    host, _, port = url_of(served).split("/")[2].rpartition(":")
+    askers = [socket.create_connection((host, int(port)), 10) for _ in range(5 * CONNECTIONS_MAX)]
+    refused = [receive(asker) for asker in askers[: 4 * CONNECTIONS_MAX]]
+    for asker in askers:
+        asker.close()
+
+    assert set(refused) == {b""}
+    assert "kohort_connections" in read(url_of(served))
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"])
+def test_half_sent_request_is_disconnected_after_the_time_limit(
+    tmp_path: Path, sent: bytes
+) -> None:
+    harness = BrokerHarness(tmp_path)
+
+    async def ask() -> bytes:
+        page = MetricsServer(harness.broker, read_allowed_hosts(()), seconds_max=0.05)
+        port = await page.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        try:
+            return await asyncio.wait_for(reader.read(), 30)
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+            page.stop()
+
+    assert asyncio.run(ask()) == b""
 
 
 def test_idle_connection_does_not_block_shutdown(tmp_path: Path) -> None:

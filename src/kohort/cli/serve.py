@@ -13,9 +13,17 @@ _DEFAULT: Final = ServeOptions()
 
 
 def run(
+    *,
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Address to listen on. Port 0: any free port.")
     ] = _DEFAULT.listen,
+    advertise: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="Address that clients are told to connect to; the setting advertised.listeners.",
+        ),
+    ] = _DEFAULT.advertise,
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="Data directory. Created if missing.")
     ] = _DEFAULT.data,
@@ -30,10 +38,17 @@ def run(
         str,
         typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here, at /metrics."),
     ] = "",
-    *,
     console: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Serve the web console here.")
     ] = "",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Answer to this host name on --metrics and --console. May be repeated. "
+            "https://HOST: the console is behind a TLS proxy.",
+        ),
+    ] = None,
     settings: Annotated[
         bool, typer.Option("--settings", help="Print all settings with their defaults and exit.")
     ] = False,
@@ -43,14 +58,20 @@ def run(
         _print_settings()
         return
     options = ServeOptions(
-        listen=listen, data=data, set=tuple(set_ or ()), config=config, metrics=metrics
+        listen=listen,
+        data=data,
+        set=tuple(set_ or ()),
+        config=config,
+        metrics=metrics,
+        advertise=advertise,
+        allowed_host=tuple(allowed_host or ()),
     )
     if not console:
         raise typer.Exit(serve(options))
     # The console's libraries are an extra, which a node alone does not need.
     from kohort.cli.serve_console import console_beside_node  # noqa: PLC0415
 
-    raise typer.Exit(serve(options, console_beside_node(console)))
+    raise typer.Exit(serve(options, console_beside_node(console, options.allowed_host)))
 
 
 def _print_settings() -> None:

@@ -17,15 +17,21 @@ class ServeOptions:
     set: tuple[str, ...] = ()
     config: Path | None = None
     metrics: str = ""
+    advertise: str = ""
+    allowed_host: tuple[str, ...] = ()
 
 
 _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
     "listen": str,
+    "advertise": str,
     "data": Path,
     "set": str,
     "config": Path,
     "metrics": str,
+    "allowed-host": str,
 }
+
+_REPEATED: Final = ("set", "allowed-host")
 
 
 def parse_serve_args(args: Iterable[str]) -> ServeOptions | None:
@@ -40,5 +46,6 @@ def parse_serve_args(args: Iterable[str]) -> ServeOptions | None:
         if option != f"--{name}" or name not in _CONVERTERS or not text or text.startswith("-"):
             return None
         converted = _CONVERTERS[name](text)
-        given[name] = (*given.get(name, ()), converted) if name == "set" else converted
+        field = name.replace("-", "_")
+        given[field] = (*given.get(field, ()), converted) if name in _REPEATED else converted
     return ServeOptions(**given)

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 
@@ -17,11 +17,11 @@ from kohort.node.broker import Address
 
 
 @contextmanager
-def console_beside_node(listen: str) -> Iterator[OnReady]:
+def console_beside_node(listen: str, allowed_hosts: Sequence[str]) -> Iterator[OnReady]:
     """Give the function that starts the console once the node is ready; stop it after the node."""
     try:
         # The port is bound before the node starts, so that a busy port is reported at once.
-        console = open_console("", listen)
+        console = open_console("", listen, allowed_hosts=allowed_hosts)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error), param_hint="--console") from None
     except CannotListen as error:
@@ -39,9 +39,10 @@ def console_beside_node(listen: str) -> Iterator[OnReady]:
             print_ready(console)
             sys.stdout.flush()
 
-    def start_in_thread(address: Address) -> None:
+    def start_in_thread(address: Address, advertised: Address) -> None:
         # The node answers only after this callback has returned to its event loop.
-        console.bootstrap = f"{_loopback_if_any(address.host)}:{address.port}"
+        console.bootstrap = str(address)
+        console.allow_host(advertised.host)
         threads.append(Thread(target=start, name="kohort-console-start", daemon=True))
         threads[0].start()
 
@@ -51,8 +52,3 @@ def console_beside_node(listen: str) -> Iterator[OnReady]:
         for thread in threads:
             thread.join()
         console.stop()
-
-
-def _loopback_if_any(host: str) -> str:
-    """A wildcard address can be listened on but not connected to."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104

@@ -39,6 +39,7 @@ from kohort.node.request import HeldResponse, Parked, Request, Respond
 from kohort.node.runtime import RecordWriter, Runtime
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
+from kohort.settings.hosts import format_address
 from kohort.types import BrokerId, DeadlineMillis, Millis, value
 
 _LOAD_CHUNK: Final = 64 * 1024
@@ -55,6 +56,9 @@ class Address:
 
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return format_address(self.host, self.port)
 
 
 class Broker:

@@ -3,16 +3,19 @@
 SETTINGS is the source of `kohort serve --settings`, docs/reference/settings.md and DescribeConfigs.
 """
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from kohort.coordinator.config import GroupConfig
+from kohort.settings.hosts import check_host, normalize_host, read_advertised
 from kohort.settings.option import Option, choice, flag, get_option, number
 from kohort.settings.readers import BadValue, read_address, read_pairs
 from kohort.types import Millis
 
+_MODE: Final = re.compile("0?7[0-7][0-7]")
 _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
 
@@ -26,7 +29,14 @@ class Durability(StrEnum):
 
 def _read_listener(text: str) -> str:
     if text:
-        read_address(text, port_min=0)
+        read_advertised(text)
+    return text
+
+
+def _read_mode(text: str) -> str:
+    """Octal, as for chmod. The broker itself needs all permissions of the owner."""
+    if not _MODE.fullmatch(text):
+        raise ValueError("not between 0700 and 0777")
     return text
 
 
@@ -40,8 +50,18 @@ SETTINGS: Final[Mapping[str, Option]] = {
             name="advertised.listeners",
             default="",
             read=_read_listener,
-            kind="HOST:PORT",
-            meaning="The HOST:PORT for clients; empty: the address the broker listens on.",
+            kind="HOST or HOST:PORT",
+            meaning="The address for clients, by default with the port the broker listens on; "
+            "empty: the address the broker listens on or, if that is a wildcard such as 0.0.0.0, "
+            "the address with which the machine uses its default route.",
+        ),
+        Option(
+            name="kohort.data.directory.mode",
+            default="0700",
+            read=_read_mode,
+            kind="an octal number",
+            meaning="The permissions of a new data directory. Files in it have the permissions "
+            "that the umask allows.",
         ),
         choice(
             "kohort.durability",
@@ -226,6 +246,15 @@ class BrokerConfig:
             return self.given[name]
         return SETTINGS[name].default
 
+    def with_value(self, name: str, text: str) -> "BrokerConfig":
+        changed = BrokerConfig({name: text})
+        changed.given = {**self.given, **changed.given}
+        return changed
+
+    @property
+    def data_directory_mode(self) -> int:
+        return int(self["kohort.data.directory.mode"], 8)
+
     @property
     def is_fsync(self) -> bool:
         return bool(self["kohort.durability"] == Durability.FSYNC)
@@ -249,9 +278,33 @@ class BrokerConfig:
 def split_address(option: str, text: str) -> tuple[str, int]:
     """Parse the HOST:PORT of a command line option."""
     try:
-        return read_address(text, port_min=0)
+        host, port = read_address(text, port_min=0)
+        if ":" in host:
+            check_host(host)
     except ValueError:
         raise BadValue(f"{option} {text}: expected HOST:PORT, for example 127.0.0.1:9092") from None
+    return host, port
+
+
+def with_advertised(settings: BrokerConfig, option: str, text: str) -> BrokerConfig:
+    """The settings with this `advertised.listeners`, with which a given one must agree."""
+    if not text:
+        return settings
+    try:
+        host, port = read_advertised(text)
+    except ValueError as error:
+        raise BadValue(f"{option} {text}: {error}") from None
+    name = "advertised.listeners"
+    if settings[name]:
+        set_host, set_port = read_advertised(settings[name])
+        is_same_host = normalize_host(host) == normalize_host(set_host)
+        if not is_same_host or (port and set_port and port != set_port):
+            raise BadValue(
+                f"{option} {text} contradicts the setting {name}={settings[name]}: give only one"
+            )
+        if port is None:
+            return settings
+    return settings.with_value(name, text)
 
 
 def read_settings(file: Path | None, pairs: tuple[str, ...]) -> BrokerConfig:

@@ -8,20 +8,24 @@ import asyncio
 import contextlib
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kohort.node.addresses import MetricsPage
 from kohort.node.broker import Address
-from kohort.node.config import BrokerConfig, split_address
+from kohort.node.config import BrokerConfig, split_address, with_advertised
 from kohort.node.server import Server
+from kohort.settings.hosts import read_allowed_hosts
 
 
 class Node:
     """Runs a broker on its own thread. Without `data` it uses a temporary directory.
 
-    `metrics` is the HOST:PORT of the Prometheus metrics page; port 0 selects a free port.
+    `advertise` is the HOST[:PORT] that clients are told to connect to, by default the address it
+    listens on. `metrics` is the HOST:PORT of the Prometheus metrics page; port 0 selects a free
+    port. The page answers to `allowed_hosts` too.
     """
 
     def __init__(
@@ -29,18 +33,23 @@ class Node:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        advertise: str | None = None,
         data: str | Path | None = None,
         settings: Mapping[str, object] | None = None,
         metrics: str | None = None,
+        allowed_hosts: Sequence[str] = (),
     ) -> None:
         texts = {name: _text(given) for name, given in (settings or {}).items()}
-        self._settings = BrokerConfig(texts)
+        self._settings = with_advertised(BrokerConfig(texts), "advertise", advertise or "")
         self._host, self._port = host, port
         self._data = None if data is None else Path(data)
-        self._metrics: Address | None = None
+        self._metrics: MetricsPage | None = None
         if metrics is not None:
             metrics_host, metrics_port = split_address("metrics", metrics)
-            self._metrics = Address(host=metrics_host, port=metrics_port)
+            self._metrics = MetricsPage(
+                listen=Address(host=metrics_host, port=metrics_port),
+                allowed_hosts=read_allowed_hosts(allowed_hosts),
+            )
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._address: Address | None = None
@@ -51,15 +60,14 @@ class Node:
         """The `bootstrap.servers` for Kafka clients."""
         if self._address is None:
             raise RuntimeError("the node is not running; use it as a context manager or start()")
-        return f"{self._address.host}:{self._address.port}"
+        return str(self._address)
 
     @property
     def metrics_url(self) -> str:
         """The URL of the metrics page, if it was requested."""
         if self._address is None or self._server.metrics_address is None:
             raise RuntimeError("no metrics are served; start the node with metrics='127.0.0.1:0'")
-        address = self._server.metrics_address
-        return f"http://{address.host}:{address.port}/metrics"
+        return f"http://{self._server.metrics_address}/metrics"
 
     @property
     def failure(self) -> BaseException | None:

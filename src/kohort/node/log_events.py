@@ -11,6 +11,14 @@ from typing import Final
 _LOGGER: Final = logging.getLogger("kohort")
 
 LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "data-directory-open": (
+        ("path", "mode", "warning"),
+        "other users of the machine may read the data directory",
+    ),
+    "exposed": (
+        ("address", "advertised", "warning"),
+        "other machines can connect, and there is no authentication",
+    ),
     "tail-cut": (
         ("path", "position", "bytes", "reason"),
         "after a crash a log ended with an incomplete batch, which was truncated",
@@ -25,6 +33,10 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         "`__consumer_offsets` has records of types that Kohort does not implement; they are kept",
     ),
     "metrics-served": (("address",), "the /metrics page is available at this address"),
+    "metrics-exposed": (
+        ("address", "warning"),
+        "other machines can read the /metrics page, and there is no authentication",
+    ),
     "connection-refused": (("peer", "reason"), "`max.connections` connections are open already"),
     "cannot-accept": (
         ("reason",),

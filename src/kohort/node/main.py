@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kohort.node.addresses import MetricsPage
 from kohort.node.broker import Address
 from kohort.node.config import BrokerConfig
 from kohort.node.server import Server
@@ -24,10 +25,13 @@ def serve(
     data: Path,
     settings: BrokerConfig,
     *,
-    metrics: Address | None = None,
-    on_ready: Callable[[Address], None],
+    metrics: MetricsPage | None = None,
+    on_ready: Callable[[Address, Address], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then shut down cleanly."""
+    """Serve until SIGTERM or SIGINT, then shut down cleanly.
+
+    `on_ready` takes the address to connect to, and the one that the node advertises.
+    """
     _raise_file_limit()
     _tune_garbage_collector()
     keep_freed_memory()
@@ -54,8 +58,8 @@ async def _serve(
     data: Path,
     settings: BrokerConfig,
     *,
-    metrics: Address | None,
-    on_ready: Callable[[Address], None],
+    metrics: MetricsPage | None,
+    on_ready: Callable[[Address, Address], None],
 ) -> None:
     server = Server(settings, data)
     loop = asyncio.get_running_loop()
@@ -63,6 +67,6 @@ async def _serve(
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, server.stopping.set)
     address = await server.start(host, port, metrics=metrics)
-    on_ready(address)
+    on_ready(address, server.broker.address)
     await server.run()
     await server.stop()

@@ -2,9 +2,12 @@
 
 It runs on the node's event loop, so the counters need no locks. One metric is rendered per loop
 iteration, and requests are handled in between. Every other path is a 404.
+
+A request for an unknown host name is refused, which prevents DNS rebinding by other web sites.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias, cast
 
@@ -21,15 +24,23 @@ from prometheus_client.registry import CollectorRegistry
 from kohort.node.broker import Broker
 from kohort.node.metrics import Histogram
 from kohort.node.metrics_table import METRICS, Metric
+from kohort.settings.hosts import AllowedHosts
 
 _REQUEST_BYTES_MAX: Final = 8192
 """The largest HTTP request. Prometheus sends about 400 bytes."""
 
-_SECONDS_MAX: Final = 10.0
+SECONDS_MAX: Final = 10.0
 """For sending the request and reading the response."""
 
-_CONNECTIONS_MAX: Final = 16
-"""Each may hold one rendered page in memory; usually there are at most two scrapers."""
+CONNECTIONS_MAX: Final = 16
+"""Each may hold one rendered page in memory; usually there are at most two scrapers. A further one
+replaces the one whose request has been incomplete for longest, so that half-sent requests cannot
+keep scrapers out."""
+
+_WRONG_HOST: Final = (
+    b"the metrics are not served under this host name: allow it with --allowed-host\n"
+)
+_HOST_HEADER: Final = re.compile(rb"\r\nhost:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.IGNORECASE)
 
 Buckets: TypeAlias = list[tuple[str, float]]
 
@@ -57,13 +68,18 @@ class _SingleFamilyRegistry:
 
 
 class MetricsServer:
-    """An HTTP server for the one page /metrics."""
+    """An HTTP server for the one page /metrics, under these host names."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(
+        self, broker: Broker, hosts: AllowedHosts, *, seconds_max: float = SECONDS_MAX
+    ) -> None:
+        self.hosts = hosts
+        self.seconds_max = seconds_max
         self._registry = CollectorRegistry(support_collectors_without_names=True)
         self._registry.register(MetricsCollector(broker))
         ProcessCollector(registry=self._registry)
-        self.connections: set[_MetricsConnection] = set()
+        self.connections: dict[_MetricsConnection, None] = {}
+        """In the order in which they were accepted."""
 
     async def start(self, host: str, port: int) -> int:
         """Return the port; port 0 selects a free one."""
@@ -71,6 +87,17 @@ class MetricsServer:
         self._server = await loop.create_server(lambda: _MetricsConnection(self, loop), host, port)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
+
+    @property
+    def bound_hosts(self) -> list[str]:
+        """The addresses of the listening sockets."""
+        return [each.getsockname()[0] for each in self._server.sockets]
+
+    def accept(self, connection: "_MetricsConnection") -> None:
+        if len(self.connections) >= CONNECTIONS_MAX:
+            waiting = (each for each in self.connections if each.is_waiting)
+            next(waiting, connection).abort()
+        self.connections[connection] = None
 
     def stop(self) -> None:
         self._server.close()
@@ -95,14 +122,17 @@ class _MetricsConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._deadline = self._loop.call_later(_SECONDS_MAX, self.abort)
-        self._server.connections.add(self)
-        if len(self._server.connections) > _CONNECTIONS_MAX:
-            self.abort()
+        self._deadline = self._loop.call_later(self._server.seconds_max, self.abort)
+        self._server.accept(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's name
         self._deadline.cancel()
-        self._server.connections.discard(self)
+        self._server.connections.pop(self, None)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its request is incomplete."""
+        return self._pieces is None and not self._transport.is_closing()
 
     def data_received(self, data: bytes) -> None:
         self._head += data
@@ -110,7 +140,10 @@ class _MetricsConnection(asyncio.Protocol):
             self.abort()
         elif self._pieces is None and b"\r\n\r\n" in self._head:
             method, target, *_ = (*self._head.split(maxsplit=2), b"", b"")
-            if method == b"GET" and target.partition(b"?")[0] == b"/metrics":
+            if not self._is_host_allowed():
+                self._pieces = iter(())
+                self._respond("421 Misdirected Request", "text/plain", _WRONG_HOST)
+            elif method == b"GET" and target.partition(b"?")[0] == b"/metrics":
                 self._pieces = self._server.pieces()
                 self._render_next()
             else:
@@ -119,6 +152,13 @@ class _MetricsConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+    def _is_host_allowed(self) -> bool:
+        given = _HOST_HEADER.findall(self._head.partition(b"\r\n\r\n")[0] + b"\r\n")
+        if len(given) != 1:
+            return False
+        connected_to: str = self._transport.get_extra_info("sockname")[0]
+        return self._server.hosts.allows(given[0].decode("latin-1"), connected_to)
 
     def _render_next(self) -> None:
         """Render one metric per loop iteration."""
@@ -139,7 +179,8 @@ class _MetricsConnection(asyncio.Protocol):
 def _response(status: str, content_type: str, body: bytes) -> bytes:
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n"
+        "X-Content-Type-Options: nosniff\r\n\r\n"
     )
     return head.encode() + body
 

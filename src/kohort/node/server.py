@@ -18,17 +18,26 @@ from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
+from kohort.node.addresses import (
+    BROKER_EXPOSED,
+    METRICS_EXPOSED,
+    MetricsPage,
+    advertised_address,
+    is_exposed,
+    usable_address,
+)
 from kohort.node.broker import Address, Broker
 from kohort.node.clock import Clock, SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
+from kohort.node.data_directory import prepare_data_directory
 from kohort.node.loop import NodeLoop
 from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.storage_error_log import StorageErrorLog
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
-from kohort.types import DeadlineMillis
+from kohort.types import DeadlineMillis, Millis
 
 if TYPE_CHECKING:
     from kohort.node.metrics_http import MetricsServer
@@ -117,7 +126,8 @@ class Server:
 
     # Starting and stopping
 
-    async def start(self, host: str, port: int, *, metrics: Address | None = None) -> Address:
+    async def start(self, host: str, port: int, *, metrics: MetricsPage | None = None) -> Address:
+        """Return an address that clients on this machine can connect to."""
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_uncaught)
         self._catalog = self._open_catalog()
@@ -132,23 +142,31 @@ class Server:
             port = self._transport.listen(host, port)
         except (OSError, UnicodeError) as error:
             self._close()
-            raise NodeStartError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
+            where = Address(host=host, port=port)
+            raise NodeStartError(f"cannot listen on {where}: {_reason(error)}") from error
+        listening, bound = Address(host=host, port=port), self._transport.bound_hosts
+        usable = usable_address(listening, bound)
+        broker.address = advertised_address(self._settings, usable)
+        if is_exposed(bound):
+            log_events.warning(
+                "exposed", address=listening, advertised=broker.address, warning=BROKER_EXPOSED
+            )
         if metrics is not None:
             await self._serve_metrics(metrics)
-        broker.address = self._advertised(host, port)
         self._loop.add_reader(self._transport.fileno(), self._on_ready)
         self._node.start()
         self._arm()
         self._load()
         self._loop.call_later(self._node.cleaning_interval_ms / 1000, self._clean)
         self._loop.call_later(self._idle_interval_s, self._close_idle)
-        return Address(host=host, port=port)
+        return usable
 
     @property
     def broker(self) -> Broker:
         return self._node.broker
 
     def _open_catalog(self) -> Catalog:
+        prepare_data_directory(self._data, self._settings.data_directory_mode)
         catalog, recovered = Catalog.open(
             self._data,
             self._clock.now(),
@@ -205,21 +223,26 @@ class Server:
             await asyncio.sleep(_CLOSING_POLL_S)
         self._loop.remove_reader(self._transport.fileno())
 
-    async def _serve_metrics(self, asked: Address) -> None:
+    async def _serve_metrics(self, asked: MetricsPage) -> None:
         # Imported only if needed: prometheus_client is slow to import.
         with require_extra("the metrics page of a node"):
             from kohort.node.metrics_http import MetricsServer  # noqa: PLC0415
 
-        page = MetricsServer(self.broker)
+        hosts = asked.allowed_hosts.including(asked.listen.host).including(self.broker.address.host)
+        page = MetricsServer(self.broker, hosts)
         try:
-            port = await page.start(asked.host, asked.port)
+            port = await page.start(asked.listen.host, asked.listen.port)
         except (OSError, UnicodeError) as error:
             self._close()
-            where = f"{asked.host}:{asked.port}"
-            raise NodeStartError(f"cannot serve metrics on {where}: {_reason(error)}") from error
+            raise NodeStartError(
+                f"cannot serve metrics on {asked.listen}: {_reason(error)}"
+            ) from error
         self._metrics_server = page
-        self.metrics_address = Address(host=asked.host, port=port)
-        log_events.info("metrics-served", address=f"{asked.host}:{port}")
+        listening = Address(host=asked.listen.host, port=port)
+        self.metrics_address = usable_address(listening, page.bound_hosts)
+        log_events.info("metrics-served", address=listening)
+        if is_exposed(page.bound_hosts):
+            log_events.warning("metrics-exposed", address=listening, warning=METRICS_EXPOSED)
 
     def _close(self) -> None:
         self._transport.close()
@@ -229,13 +252,6 @@ class Server:
             self._catalog.close(self._clock.now())
         else:
             self._catalog.abandon()
-
-    def _advertised(self, host: str, port: int) -> Address:
-        given: str = self._settings["advertised.listeners"]
-        if not given:
-            return Address(host=host, port=port)
-        name, _, number = given.rpartition("//")[2].rpartition(":")
-        return Address(host=name, port=int(number))
 
     # Iterations
 

@@ -98,6 +98,11 @@ class SocketTransport(Generic[C]):
         number: int = self._listeners[0].getsockname()[1]
         return number
 
+    @property
+    def bound_hosts(self) -> list[str]:
+        """The addresses of the listening sockets."""
+        return [listener.getsockname()[0] for listener in self._listeners]
+
     def stop_listening(self) -> None:
         for listener in self._listeners:
             if listener in self._selector.get_map():
