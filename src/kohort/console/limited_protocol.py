@@ -3,7 +3,7 @@ not read their response, cannot block the console for others.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -47,7 +47,8 @@ class _LimitedProtocol(H11Protocol):
         self._request_timer: asyncio.TimerHandle | None = None
         self._response_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)
         if len(self.connections) >= self.http_limits.connections_max:
             self._make_room(transport)
         super().connection_made(transport)
