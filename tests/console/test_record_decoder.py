@@ -12,7 +12,6 @@ from kohort.console.record_decoder import (
     HEADERS_MAX,
     SHOWN_BYTES,
     DecodedRecord,
-    TooLarge,
     decode_records,
     decompress,
 )
@@ -20,7 +19,7 @@ from kohort.types import Millis, Offset
 from kohort.wire.batch import Header, NewBatch, NewRecord, decode, encode
 from kohort.wire.batch_header import BatchHeader, peek
 from kohort.wire.compression import Codec
-from kohort.wire.errors import MalformedMessage
+from kohort.wire.errors import MalformedMessage, TooLarge
 
 MEGABYTE = 1024 * 1024
 

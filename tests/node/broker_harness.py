@@ -12,7 +12,7 @@ from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch
 from kohort.node.broker import Address, Broker
 from kohort.node.config import BrokerConfig
-from kohort.node.request import Request
+from kohort.node.request import Request, SlicedWork
 from kohort.node.syncer import Syncer
 from kohort.node.topics import Topics
 from kohort.types import DeadlineMillis, ErrorCode, Millis, Offset, Partition, Topic, Uuid
@@ -59,6 +59,16 @@ class PendingResponse:
     # Responder
 
     def answered(self, request: Request) -> None: ...
+
+    def close(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def continue_later(self, request: Request, work: SlicedWork) -> None:
+        try:
+            while True:
+                work.send(None)  # type: ignore[arg-type]  # the first one
+        except StopIteration as end:
+            request.answer(end.value)
 
     def fail(self, error: Exception) -> None:
         raise error
@@ -160,7 +170,14 @@ class BrokerHarness:
     def ask(self, body: object, version: int, *, client_id: str = "tester") -> PendingResponse:
         pending = PendingResponse(body, version, client_id)
         self._set_timer_time()
-        dispatch.handle(self.broker, pending.request, self.now)
+        work = dispatch.handle(self.broker, pending.request, self.now)
+        while work is not None:
+            self.end_iteration()
+            try:
+                work.send(self.now)
+            except StopIteration as end:
+                dispatch.settle(self.broker, pending.request, end.value)
+                work = None
         self.end_iteration()
         return pending
 

@@ -49,9 +49,9 @@ class RecordingLoop(NodeLoop):
         self._harness = harness
         self.taken: list[Request] = []
 
-    def handle(self, request: Request) -> None:
+    def handle(self, request: Request) -> bool:
         self.taken.append(request)
-        super().handle(request)
+        return super().handle(request)
 
     def run(self, ms: int) -> None:
         """Advance the clock of the harness, with a tick of the loop at least every 250 ms."""

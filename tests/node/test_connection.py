@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from kohort.node.connection import Connection
 from kohort.node.metrics import Metrics
-from kohort.node.request import NO_RESPONSE, Request
+from kohort.node.request import NO_RESPONSE, Request, SlicedWork
+from kohort.node.request_memory import RequestMemory
 from kohort.types import Generation, GroupId, MemberId
 from kohort.wire.api.k03_metadata import MetadataResponse
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -21,10 +22,12 @@ class Hub:
 
     request_max_bytes = 1000
     inflight_max = 5
+    is_long = False
     iteration_started_at = 0.0
 
     def __init__(self) -> None:
         self.metrics = Metrics(10, ())
+        self.request_memory = RequestMemory(1000)
         self.taken: list[Request] = []
         self.abandoned: list[Request] = []
         self.errors: list[Exception] = []
@@ -32,9 +35,15 @@ class Hub:
         self.to_flush: list[Connection] = []
         self.to_resume: list[Connection] = []
 
-    def handle(self, request: Request) -> None:
+    def handle(self, request: Request) -> bool:
         self.taken.append(request)
         self.on_request(request)
+        return self.is_long
+
+    def continue_later(self, request: Request, work: SlicedWork) -> None: ...
+
+    def find_items_max(self, api_key: int) -> int:
+        return 100 if api_key == 12 else 1000
 
     def refuse_version(self, frame: bytes) -> bytes | None:
         return b"refused" if frame[:2] == b"\0\x12" else None

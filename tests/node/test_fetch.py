@@ -255,13 +255,26 @@ def test_completed_fetch_has_all_partitions(harness: BrokerHarness) -> None:
     assert len(harness.broker.purgatory) == 0
 
 
-def test_duplicate_partition_is_read_twice(harness: BrokerHarness) -> None:
+def test_last_entry_for_a_partition_counts(harness: BrokerHarness) -> None:
+    harness.create("t")
+    harness.produce(new_batch("a"))
+    harness.produce(new_batch("b"))
+    first, last = fetch_many(0, offset=0).topics[0], fetch_many(0, offset=1).topics[0]
+
+    answer = harness.answer(FetchRequest(topics=(first, last, first, last)), 12)
+
+    (topic,) = answer.responses
+    (partition,) = topic.partitions
+    assert values_in(partition.records) == ["b"]
+
+
+def test_waiting_fetch_that_names_a_partition_often_is_parked_once(harness: BrokerHarness) -> None:
     harness.create("t")
     pending = harness.ask(fetch_many(0, 0, min_bytes=1, max_wait_ms=Millis(500)), 12)
 
     harness.produce(new_batch("a"))
 
-    assert len(pending.answer.responses[0].partitions) == 2
+    assert len(pending.answer.responses[0].partitions) == 1
     assert len(harness.broker.purgatory) == 0
 
 

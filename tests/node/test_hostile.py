@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -33,6 +34,8 @@ from kohort.wire.api.k08_offset_commit import (
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest
+from kohort.wire.batch import Codec, peek
+from kohort.wire.batch_header import HEADER_BYTES, assemble
 from kohort.wire.envelope import encode_request
 from tests.node.background_client import BackgroundClient
 from tests.node.broker_harness import new_batch, produce_request
@@ -188,6 +191,22 @@ def test_impossible_array_length_closes_the_connection(served: ServedNode, count
         assert is_hung_up_on(client)
 
     assert served.resident_bytes - before < 10 * MEBIBYTE
+
+
+def test_batch_that_claims_two_billion_records_is_refused(served: ServedNode) -> None:
+    batch = new_batch("a", codec=Codec.GZIP)
+    header = replace(peek(batch), record_count=2**31 - 1, last_offset_delta=2**31 - 2)
+    claiming = assemble(header, batch[HEADER_BYTES:])
+
+    with RawClient(served.address) as client:
+        client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=Topic("claims")),)), 9)
+        answer = client.ask(produce_request(claiming, "claims"), 9)
+        answer_to_next = client.ask(produce_request(new_batch("b"), "claims"), 9)
+
+    (refused,) = answer.responses[0].partition_responses
+    (accepted,) = answer_to_next.responses[0].partition_responses
+    assert refused.error_code == ErrorCode.INVALID_RECORD
+    assert (accepted.error_code, accepted.base_offset) == (0, 0)
 
 
 def test_requests_with_100_000_items_are_answered(served: ServedNode) -> None:

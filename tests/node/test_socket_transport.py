@@ -38,6 +38,10 @@ class Peer:
         self.received.append(str(error))
         self.transport.abort()
 
+    def close(self, reason: str) -> None:
+        self.received.append(reason)
+        self.transport.abort()
+
     def lost(self) -> None:
         self.received.append("lost")
 
@@ -58,12 +62,12 @@ class Inn:
     As the server does, it lets every batch of connections respond, then sends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unsent_bytes_max: int) -> None:
         self.received: list[str] = []
         self.peers: list[Peer] = []
         self.callers: list[socket.socket] = []
         loop = asyncio.get_running_loop()
-        self.sockets: SocketTransport[Peer] = SocketTransport(loop, self._connect)
+        self.sockets: SocketTransport[Peer] = SocketTransport(loop, self._connect, unsent_bytes_max)
         self.port = self.sockets.listen("127.0.0.1", 0)
         self.is_full = False
         loop.add_reader(self.sockets.fileno(), self._on_ready)
@@ -95,9 +99,9 @@ class Inn:
         await run_loop_iteration()
 
 
-def hosted(play: Callable[[Inn], Any]) -> None:
+def hosted(play: Callable[[Inn], Any], *, unsent_bytes_max: int = 1 << 30) -> None:
     async def host() -> None:
-        inn = Inn()
+        inn = Inn(unsent_bytes_max)
         try:
             await play(inn)
         finally:
@@ -350,3 +354,22 @@ def test_no_connection_is_accepted_after_stop_listening() -> None:
             socket.create_connection(("127.0.0.1", inn.port))
 
     hosted(play)
+
+
+def test_client_with_the_most_unread_bytes_is_disconnected() -> None:
+    async def play(inn: Inn) -> None:
+        await inn.call()
+        await inn.call()
+        slow, slower = inn.peers
+        for peer, count in ((slow, 20), (slower, 30)):
+            peer.transport.write(b"x" * count * PIECE)
+
+        inn.sockets.send()
+        await run_loop_iteration()
+
+        assert [each.endswith("bytes are unsent") for each in inn.received].count(True) == 1
+        assert slow.transport in inn.sockets.channels
+        assert slower.transport not in inn.sockets.channels
+        assert 0 < inn.sockets.unsent_bytes <= 20 * PIECE
+
+    hosted(play, unsent_bytes_max=30 * PIECE)

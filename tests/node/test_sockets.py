@@ -1,8 +1,12 @@
 """`max.connections` and `connections.max.idle.ms` over real sockets."""
 
 import gc
+import resource
 import socket
+import subprocess
+import sys
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -31,6 +35,55 @@ def test_connection_above_the_maximum_is_closed() -> None:
             assert second.ask(ANYTHING, 9).brokers
 
         wait_until(lambda: is_answered(address), what="room for another one")
+
+
+def test_connection_above_the_maximum_of_its_address_is_closed() -> None:
+    with kohort.Node(settings={"max.connections.per.ip": 1}) as node:
+        address = address_of(node)
+        with RawClient(address) as first:
+            assert first.ask(ANYTHING, 9).brokers
+            with RawClient(address) as second, pytest.raises(Disconnected):
+                second.receive_frame()
+            assert first.ask(ANYTHING, 9).brokers
+
+        wait_until(lambda: is_answered(address), what="room for another one")
+
+
+def test_some_file_descriptors_are_not_for_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
+
+    with kohort.Node() as node, ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(address_of(node))) for _ in range(7)]
+
+        assert [is_open(client) for client in clients] == [True] * 6 + [False]
+
+
+def is_open(client: RawClient) -> bool:
+    try:
+        return bool(client.ask(ANYTHING, 9).brokers)
+    except (Disconnected, ConnectionError):
+        return False
+
+
+_PRINT_MISSING = """
+import sys
+import kohort
+from kohort.node import dispatch
+from tests.wait import wait_until
+
+files = {f"kohort.node.handlers.{file}" for file in dispatch.HANDLER_FILES}
+with kohort.Node():
+    wait_until(lambda: not files - set(sys.modules), what="all handlers imported")
+print("imported")
+"""
+
+
+def test_handlers_are_imported_without_a_request() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _PRINT_MISSING], capture_output=True, text=True, check=False
+    )
+
+    assert ran.stdout.strip() == "imported", ran.stderr
 
 
 def is_answered(address: Address) -> bool:

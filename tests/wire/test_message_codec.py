@@ -2,20 +2,29 @@
 
 import dataclasses
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, cast
 
 import pytest
 
-from kohort.types import ErrorCode, InstanceId
+from kohort.types import ErrorCode, InstanceId, Topic
 from kohort.wire import message_codec
+from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k08_offset_commit import OffsetCommitRequest
 from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.api.k18_api_versions import ApiVersionsResponse
-from kohort.wire.codegen_decode import build_decoder
+from kohort.wire.codegen_decode import ITEMS_PER_SLICE, build_decoder
 from kohort.wire.codegen_encode import build_encoder
 from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
-from kohort.wire.message_codec import decode, decoder, encode, encoder
+from kohort.wire.message_codec import (
+    decode,
+    decoder,
+    encode,
+    encoder,
+    sliced_decoder,
+    sliced_encoder,
+)
 from kohort.wire.schema import int32, message, schema_of
 from kohort.wire.varint import encode_uvarint
 from tests.wire.samples import (
@@ -322,3 +331,64 @@ def test_functions_are_compiled_on_first_use_and_cached(monkeypatch: pytest.Monk
     assert decode(Fresh, 1, encode(Fresh(number=2), 1)) == Fresh(number=2)
     assert built == [("build_encoder", 1), ("build_decoder", 1)]
     assert encoder(Fresh, 1) is encoder(Fresh, 1)
+
+
+# Large messages, in slices
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=str)
+def test_slices_decode_and_encode_the_same_as_one_call(message: Message) -> None:
+    version = message.versions[-1]
+    for variant in VARIANTS:
+        value = build(message.cls, version, variant)
+        whole = encode(value, version)
+        parts: list[bytes] = []
+
+        _run(sliced_encoder(message.cls, version)(value, parts))
+        decoded = _run(sliced_decoder(message.cls, version)(whole, 0, 1_000_000))
+
+        assert b"".join(parts) == whole
+        assert decoded == (decode(message.cls, version, whole), len(whole))
+
+
+def test_large_message_yields_between_its_slices() -> None:
+    topics = tuple(MetadataRequestTopic(name=Topic(f"t{number}")) for number in range(2_000))
+    asked = MetadataRequest(topics=topics)
+    data = encode(asked, 12)
+
+    decoding = sliced_decoder(MetadataRequest, 12)(data, 0, 2_000)
+    encoding = sliced_encoder(MetadataRequest, 12)(asked, [])
+
+    assert sum(1 for _ in decoding) == sum(1 for _ in encoding) == 2_000 // ITEMS_PER_SLICE
+
+
+def test_message_with_too_many_items_is_malformed() -> None:
+    topics = tuple(MetadataRequestTopic(name=Topic("t")) for _ in range(4))
+    data = encode(MetadataRequest(topics=topics), 12)
+
+    with pytest.raises(MalformedMessage, match="more than 3 items"):
+        _run(sliced_decoder(MetadataRequest, 12)(data, 0, 3))
+
+
+def test_items_of_nested_arrays_count_together() -> None:
+    topic = FetchTopic(topic=Topic("t"), partitions=(FetchPartition(),) * 3)
+    data = encode(FetchRequest(topics=(topic,) * 3), 12)
+
+    with pytest.raises(MalformedMessage, match="more than 10 items"):
+        _run(sliced_decoder(FetchRequest, 12)(data, 0, 10))
+
+
+def test_struct_with_too_many_unknown_tags_is_malformed() -> None:
+    tags = b"".join(encode_uvarint(number) + b"\0" for number in range(101))
+    data = encode(MetadataRequest(), 12)[:-1] + encode_uvarint(101) + tags
+
+    with pytest.raises(MalformedMessage, match="101 tagged fields"):
+        decode(MetadataRequest, 12, data)
+
+
+def _run(steps: Generator[None, Any, Any]) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value

@@ -18,13 +18,12 @@ from kohort.console.record_decoder import (
     DECOMPRESSED_BYTES_MAX,
     DecodedRecord,
     ShownBytes,
-    TooLarge,
     decode_records,
     decompress,
 )
 from kohort.types import Millis, Offset, Partition, Topic, TopicPartition, value
 from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, split
-from kohort.wire.errors import MalformedMessage
+from kohort.wire.errors import MalformedMessage, TooLarge
 
 COUNT_MAX: Final = 200
 

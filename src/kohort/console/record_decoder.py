@@ -45,21 +45,15 @@ class DecodedRecord:
     headers: tuple[tuple[str, ShownBytes | None], ...]
 
 
-class TooLarge(Exception):
-    """The records of a batch exceed DECOMPRESSED_BYTES_MAX."""
-
-
 def decompress(content: bytes, position: int, header: BatchHeader) -> bytes:
-    """The records of the batch at this position. Raises TooLarge or MalformedMessage."""
+    """The records of the batch at this position. Raises MalformedMessage, and TooLarge if they
+    exceed DECOMPRESSED_BYTES_MAX."""
     verify_crc(content, position, header)
     body = content[position + HEADER_BYTES : position + header.size_in_bytes]
     # Compaction leaves an empty batch without any bytes, not even an empty compressed stream.
     if header.codec is Codec.NONE or not body:
         return body
-    try:
-        return compression.decompress(header.codec, body, DECOMPRESSED_BYTES_MAX)
-    except compression.DecompressedTooLarge:
-        raise TooLarge from None
+    return compression.decompress(header.codec, body, DECOMPRESSED_BYTES_MAX)
 
 
 def decode_records(body: bytes, header: BatchHeader, first: Offset) -> Iterator[DecodedRecord]:

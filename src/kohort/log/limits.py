@@ -21,6 +21,14 @@ class Limits:
     """Per partition; protects memory from a client that uses a new producer id for every batch.
     The producers that are idle longest are evicted first. Kafka has no such limit."""
 
+    decompressed_bytes_max: int = 32 * 1024 * 1024
+    """Of one batch; protects memory from a small batch that becomes large. Kafka decompresses as a
+    stream and has no such limit."""
+
+    batch_records_max: int = 100_000
+    """A batch is decoded as a whole when it is compacted, or searched for a timestamp. Protects
+    other requests, which wait meanwhile. Kafka has no such limit."""
+
     open_files_max: int | None = None
     """Segment files with a descriptor; protects the process's file descriptors. The least recently
     used ones are closed. None: half of the descriptors of the process."""

@@ -4,11 +4,11 @@ A PartitionLog is used from one thread and never waits for an fsync: `take_pendi
 the files to sync, and the caller syncs them. Callers pass the current time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kohort.log.batch_validator import check_size, validate_batch
+from kohort.log.batch_validator import check_size, validate_batch, validate_in_steps
 from kohort.log.checkpoint import Checkpoints
 from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
 from kohort.log.disk import Disk
@@ -147,7 +147,14 @@ class PartitionLog:
 
         Raises RequestRejected for an invalid batch and StorageError if the disk failed.
         """
-        header = validate_batch(batch, self._settings, now)
+        return self.append_validated(batch, validate_batch(batch, self._settings, now), now)
+
+    def validate(self, batch: bytes, now: Millis) -> Generator[None, Any, BatchHeader]:
+        """Validate one batch from a client in steps. Raises RequestRejected."""
+        return validate_in_steps(batch, self._settings, now, self._limits)
+
+    def append_validated(self, batch: bytes, header: BatchHeader, now: Millis) -> Appended:
+        """Append a batch that `validate` has accepted. The log may have changed since then."""
         if header.producer_id != NO_PRODUCER_ID:
             duplicate = self._producers.find_duplicate(header)
             if duplicate is not None:

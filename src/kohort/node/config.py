@@ -84,9 +84,49 @@ SETTINGS: Final[Mapping[str, Option]] = {
             minimum=1024,
         ),
         number(
+            "queued.max.request.bytes",
+            536_870_912,
+            "Memory of requests of more than 256 KiB that are being received or handled. Further "
+            "ones are not read until there is enough. In Kafka the default is no limit.",
+            minimum=1,
+        ),
+        number(
+            "kohort.request.items.max",
+            250_000,
+            "Topics, partitions and other array items in one request of more than 64 KiB. The "
+            "broker closes the connection of a request with more.",
+            minimum=1,
+        ),
+        number(
+            "kohort.response.unsent.max.bytes",
+            268_435_456,
+            "Bytes of responses that clients do not read. Above it the broker closes the connection"
+            " with the most.",
+            minimum=1,
+        ),
+        number(
+            "kohort.batch.decompressed.max.bytes",
+            33_554_432,
+            "The decompressed size of a record batch. A larger one is refused with "
+            "MESSAGE_TOO_LARGE, so that its producer splits it.",
+            minimum=1024,
+        ),
+        number(
+            "kohort.batch.records.max",
+            100_000,
+            "The number of records in a batch. A larger one is refused with MESSAGE_TOO_LARGE.",
+            minimum=1,
+        ),
+        number(
             "max.connections",
             2**31 - 1,
-            "The maximum number of connections; the broker closes further ones.",
+            "The maximum number of connections; the broker closes further ones. Whatever this is, "
+            "a quarter of the file descriptors that the process may open is kept for other files.",
+        ),
+        number(
+            "max.connections.per.ip",
+            2**31 - 1,
+            "The maximum number of connections from one IP address.",
         ),
         number(
             "connections.max.idle.ms",

@@ -15,8 +15,9 @@ from typing import Final, Protocol
 from kohort.node import log_events
 from kohort.node.metrics import Metrics
 from kohort.node.repeated_requests import RepeatedRequests
-from kohort.node.request import Request
-from kohort.wire.envelope import decode_request, decode_request_header
+from kohort.node.request import Request, SlicedWork
+from kohort.node.request_memory import RequestMemory
+from kohort.wire.envelope import decode_large_request, decode_request, decode_request_header
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
 from kohort.wire.frame import FrameReader
 
@@ -24,6 +25,13 @@ _FETCH: Final = 1
 
 _UNSENT_BYTES_MAX: Final = 64 * 1024
 """Bytes of responses that wait for the next flush; no more are made before it."""
+
+_LARGE_REQUEST_BYTES: Final = 64 * 1024
+"""A larger request is decoded in slices, and the number of its array items is limited."""
+
+_RESERVED_BYTES_MIN: Final = 256 * 1024
+"""A larger request is received only after its memory is reserved. The socket is read in pieces of
+this size, so smaller ones need no reservation."""
 
 _REQUESTS_PER_ITERATION_MAX: Final = 200
 """Bounds how long other connections wait for one with a long pipeline."""
@@ -51,14 +59,21 @@ class ConnectionLoop(Protocol):
     """The part of the event loop that a connection uses."""
 
     request_max_bytes: int
+    request_memory: RequestMemory
     inflight_max: int
     iteration_started_at: float
 
     @property
     def metrics(self) -> Metrics: ...
 
-    def handle(self, request: Request, /) -> None:
-        """Answer it, or park it."""
+    def handle(self, request: Request, /) -> bool:
+        """Answer it, or park it. Return whether it is long work, which has only begun."""
+
+    def continue_later(self, request: Request, work: SlicedWork, /) -> None:
+        """In this iteration, and the next ones."""
+
+    def find_items_max(self, api_key: int, /) -> int:
+        """The maximum number of array items in a large request."""
 
     def refuse_version(self, frame: bytes, /) -> bytes | None:
         """The response to a request of an unsupported version, if there is one."""
@@ -87,6 +102,7 @@ class Connection:
         self._metrics = loop.metrics
         self._inflight_max = loop.inflight_max
         self._transport: ConnectionTransport | None = transport
+        self.host = host
         self.peer = f"{host}:{port}"
         self._client_host = f"/{host}"
         """Kafka's notation of an address without a host name; tools print it."""
@@ -94,11 +110,14 @@ class Connection:
         self._frames: deque[bytes] = deque()
         self._in_flight: deque[Request] = deque()
         self._unsent_bytes = 0
-        self._fetch: Request | None = None
+        self._gate: Request | None = None
+        """No request behind this one is handled before it is answered."""
+        self._reserved_bytes = 0
         self._repeated = RepeatedRequests()
         self._is_flush_requested = False
         self._is_write_paused = False
         self._is_read_paused = False
+        self._is_memory_awaited = False
         self._was_active = True
 
     # Called by the transport
@@ -111,6 +130,10 @@ class Connection:
             self._frames.extend(self._reader.feed(data))
         except MalformedMessage as error:
             self.close(str(error))
+            return
+        awaited = self._reader.awaited
+        if awaited > _RESERVED_BYTES_MIN and awaited != self._reserved_bytes:
+            self._reserve_memory(awaited)
 
     def pause_writing(self) -> None:
         self._is_write_paused = True
@@ -126,6 +149,7 @@ class Connection:
         for request in self._in_flight:
             self._loop.abandon(request)
         self._in_flight.clear()
+        self._loop.request_memory.release(self)
         self._loop.disconnected(self)
 
     # Called by the event loop
@@ -167,6 +191,8 @@ class Connection:
             self.close(disconnect_reason)
         elif self._frames or self._is_read_paused:
             self._continue()
+        if self._reserved_bytes and not in_flight and not self._frames:
+            self._release_memory()
 
     def close(self, reason: str) -> None:
         if self._transport is None:
@@ -195,13 +221,14 @@ class Connection:
     # Requests
 
     def _may_handle_request(self) -> bool:
-        """Many requests may be in flight, because they share a sync, but none behind a fetch.
+        """Many requests may be in flight, because they share a sync, but none behind a fetch or
+        behind long work.
 
-        The response to a fetch may be large, so it is sent before the next request is handled.
-        Kafka does so with every request.
+        Their responses may be large, so they are sent before the next request is handled. Kafka
+        does so with every request.
         """
         return (
-            self._fetch is None
+            self._gate is None
             and self._unsent_bytes < _UNSENT_BYTES_MAX
             and len(self._in_flight) < self._inflight_max
             and not self._is_write_paused
@@ -221,8 +248,9 @@ class Connection:
             self.answered(request)
             return
         if request.header.request_api_key == _FETCH:
-            self._fetch = request
-        self._loop.handle(request)
+            self._gate = request
+        if self._loop.handle(request):
+            self._gate = request
         if is_new:
             repeated.learn(request, frame)
 
@@ -232,6 +260,8 @@ class Connection:
         request = repeated.read(frame, host, self, received_at)
         if request is None:
             try:
+                if len(frame) > _LARGE_REQUEST_BYTES:
+                    return self._begin_large(frame)
                 header, body = decode_request(frame)
             except UnsupportedVersion:
                 refused = self._refuse_version(frame)
@@ -240,6 +270,13 @@ class Connection:
                 return refused
             request = Request(header, body, host, self, received_at)
         request.template = repeated.template
+        return request
+
+    def _begin_large(self, frame: bytes) -> Request:
+        header, body = decode_large_request(frame, self._loop.find_items_max)
+        received_at = self._loop.iteration_started_at
+        request = Request(header, None, self._client_host, self, received_at)
+        request.undecoded = body
         return request
 
     def _refuse_version(self, frame: bytes) -> Request | None:
@@ -252,13 +289,17 @@ class Connection:
         request.payload, request.is_answered = refusal, True
         return request
 
+    def continue_later(self, request: Request, work: SlicedWork) -> None:
+        if self._transport is not None:
+            self._loop.continue_later(request, work)
+
     def answered(self, request: Request) -> None:
         size = len(request.payload)
         self._unsent_bytes += size
         if size > _UNSENT_BYTES_MAX:
             self._loop.count_large_response(size)
-        if request is self._fetch:
-            self._fetch = None
+        if request is self._gate:
+            self._gate = None
         if not self._is_flush_requested and self._in_flight and self._in_flight[0].is_answered:
             self._is_flush_requested = True
             self._loop.flush_later(self)
@@ -277,6 +318,7 @@ class Connection:
         must_pause = (
             bool(self._frames)
             or self._is_write_paused
+            or self._is_memory_awaited
             or len(self._in_flight) >= self._inflight_max
         )
         if must_pause and not self._is_read_paused:
@@ -284,3 +326,19 @@ class Connection:
         elif self._is_read_paused and not must_pause:
             self._transport.resume_reading()
         self._is_read_paused = must_pause
+
+    def _reserve_memory(self, size: int) -> None:
+        self._reserved_bytes = size
+        self._is_memory_awaited = not self._loop.request_memory.reserve(self, size)
+        if self._is_memory_awaited:
+            self._update_read_pause()
+
+    def memory_reserved(self) -> None:
+        self._is_memory_awaited = False
+        self._continue()
+
+    def _release_memory(self) -> None:
+        """Everything is answered. The reservation stays if another large request has begun."""
+        if self._reader.awaited <= _RESERVED_BYTES_MIN:
+            self._reserved_bytes = 0
+            self._loop.request_memory.release(self)

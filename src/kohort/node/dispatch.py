@@ -1,17 +1,33 @@
-"""The served APIs: their versions, and the modules of their handlers.
+"""The served APIs: their versions, the modules of their handlers, and how these are called.
 
-A handler is imported at the first request for its API key, which keeps the start fast.
+Handlers are imported after the node has begun to listen, one in each event-loop iteration, which
+keeps the start fast. A request that comes earlier has its handler imported at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
-from typing import Final
+from types import GeneratorType
+from typing import Any, Final
 
 from kohort.node.broker import Broker
-from kohort.node.request import PARKED, AfterSync, Request
+from kohort.node.request import (
+    PARKED,
+    AfterSync,
+    Disconnect,
+    EncodedResponse,
+    PreparedResponse,
+    Request,
+    SlicedWork,
+)
+from kohort.node.response_errors import ERROR_FINDERS
 from kohort.types import ErrorCode, Millis
-from kohort.wire.envelope import decode_request_header, encode_response, peek_request
-from kohort.wire.errors import UnsupportedVersion
+from kohort.wire.envelope import (
+    decode_request_header,
+    encode_large_response,
+    encode_response,
+    peek_request,
+)
+from kohort.wire.errors import UnencodableMessage, UnsupportedVersion
 from kohort.wire.header import API_VERSIONS_KEY
 
 Handler = Callable[[Broker, Request, Millis], object]
@@ -51,17 +67,120 @@ _FILES: Final = {
 SERVED: Final = {int(file[1:3]): range(first, last + 1) for file, (first, last) in _FILES.items()}
 """The served versions by API key. Written out, so that no message class must be imported."""
 
-_FILE_BY_KEY: Final = {int(file[1:3]): file for file in _FILES}
+HANDLER_FILES: Final = tuple(_FILES)
+"""The modules in `handlers`, one per served API key."""
+
+_FILE_BY_KEY: Final = {int(file[1:3]): file for file in HANDLER_FILES}
 
 _handlers: dict[int, Handler] = {}
 
+_SLICED: Final = frozenset((0, 1, 2, 3, 8, 15, 19, 20, 21, 23, 32, 35, 37, 75))
+"""The APIs that handle many items in slices."""
 
-def handle(broker: Broker, request: Request, now: Millis) -> None:
-    """Answer a request, or park it; raises UnsupportedVersion if its API is not served."""
-    handler = _handlers.get(request.header.request_api_key)
-    if handler is None:
-        handler = _load(request)
-    answer = handler(broker, request, now)
+_UNSLICED_ITEMS_MAX: Final = 10_000
+_ITEMS_MAX: Final = {9: 50_000}
+"""Array items in one request for the other APIs, which handle them at once: about 100 ms."""
+
+
+def find_items_max(api_key: int, items_max: int) -> int:
+    """The maximum number of array items in a large request; `items_max` is the setting."""
+    if api_key in _SLICED:
+        return items_max
+    return min(items_max, _ITEMS_MAX.get(api_key, _UNSLICED_ITEMS_MAX))
+
+
+def load_handlers() -> Iterator[None]:
+    """Import the handlers that are not yet imported, one in each step, and what they import late:
+    the compression libraries."""
+    for key in _FILE_BY_KEY:
+        if key not in _handlers:
+            _load(key)
+            yield
+    for library in ("lz4.frame", "zstandard", "cramjam"):
+        import_module(library)
+        yield
+
+
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork | None:
+    """Answer a request, or park it; raises UnsupportedVersion if its API is not served.
+
+    The first slice runs now. If there are more, they are returned: `settle` what they return.
+    """
+    if request.undecoded is None:
+        answer = _find_handler(request)(broker, request, now)
+        if type(answer) is not GeneratorType:
+            settle(broker, request, answer)
+            return None
+        work = _encode_at_end(request, answer)
+    else:
+        work = _decode_and_handle(broker, request, request.undecoded, now)
+    return _begin(broker, request, work)
+
+
+def continue_later(broker: Broker, request: Request, work: SlicedWork) -> SlicedWork | None:
+    """Like `handle`, for a parked request whose response is long work."""
+    return _begin(broker, request, _encode_at_end(request, work))
+
+
+def _begin(broker: Broker, request: Request, work: SlicedWork) -> SlicedWork | None:
+    try:
+        next(work)
+    except StopIteration as end:
+        settle(broker, request, end.value)
+        return None
+    return work
+
+
+def _decode_and_handle(
+    broker: Broker, request: Request, decoding: Generator[None, Any, Any], now: Millis
+) -> SlicedWork:
+    while request.undecoded is not None:
+        try:
+            next(decoding)
+        except StopIteration as end:
+            request.body, request.undecoded = end.value, None
+        else:
+            now = yield
+    answer = _find_handler(request)(broker, request, now)
+    if type(answer) is GeneratorType:
+        answer = yield from _encode_at_end(request, answer)
+    return answer
+
+
+def _encode_at_end(request: Request, work: SlicedWork) -> SlicedWork:
+    """Work of more than one slice may have a large response, so this is encoded in slices too."""
+    try:
+        next(work)
+    except StopIteration as end:
+        return end.value
+    answer: object = None
+    try:
+        done = None
+        while True:
+            done = work.send((yield done))
+    except StopIteration as end:
+        answer = end.value
+    if isinstance(answer, AfterSync):
+        encoded = yield from _encode(request, answer.response)
+        return AfterSync(encoded)
+    return (yield from _encode(request, answer))
+
+
+def _encode(request: Request, answer: object) -> SlicedWork:
+    if answer is PARKED or isinstance(answer, EncodedResponse | PreparedResponse | Disconnect):
+        return answer
+    header = request.header
+    try:
+        payload = yield from encode_large_response(
+            answer, header.request_api_version, header.correlation_id
+        )
+    except UnencodableMessage as error:
+        return Disconnect(str(error))
+    return EncodedResponse(payload, ERROR_FINDERS[type(answer)](answer))
+
+
+def settle(broker: Broker, request: Request, answer: object) -> None:
+    """Answer a request with what its handler has returned."""
     if answer is PARKED:
         return
     if isinstance(answer, AfterSync):
@@ -88,11 +207,17 @@ def answer_unsupported(frame: bytes) -> bytes | None:
     return encode_response(refusal, 0, decode_request_header(frame).correlation_id)
 
 
-def _load(request: Request) -> Handler:
+def _find_handler(request: Request) -> Handler:
     key = request.header.request_api_key
-    file = _FILE_BY_KEY.get(key)
-    if file is None:
+    handler = _handlers.get(key)
+    if handler is not None:
+        return handler
+    if key not in _FILE_BY_KEY:
         raise UnsupportedVersion(key, f"API key {key}", request.version)
-    handler: Handler = import_module(f"kohort.node.handlers.{file}").handle
+    return _load(key)
+
+
+def _load(key: int) -> Handler:
+    handler: Handler = import_module(f"kohort.node.handlers.{_FILE_BY_KEY[key]}").handle
     _handlers[key] = handler
     return handler

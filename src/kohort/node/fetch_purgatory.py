@@ -5,7 +5,7 @@ records are appended there, its topic changes or its deadline expires. It reads 
 parked and when it is completed, not in between.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from kohort.log.errors import LogError, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
+from kohort.node.request import ITEMS_PER_SLICE
 from kohort.node.timers import Timers
 from kohort.node.topics import Topics, find_leader_epoch_error
 from kohort.types import DeadlineMillis, ErrorCode, Millis, Offset, Partition, Topic, value
@@ -95,7 +96,19 @@ class FetchPurgatory:
 
         Otherwise park the fetch and return its number, for `withdraw`.
         """
-        reads = self._read(fetch)
+        return self._submit(fetch, self._read(fetch), waiter)
+
+    def submit_read(
+        self, fetch: FetchParams, reads: list[LogReadResult], waiter: FetchWaiter
+    ) -> list[LogReadResult] | int:
+        """Like `submit`, for a fetch that `read_in_slices` has read."""
+        if self._has_changed(fetch, reads):
+            return reads
+        return self._submit(fetch, reads, waiter)
+
+    def _submit(
+        self, fetch: FetchParams, reads: list[LogReadResult], waiter: FetchWaiter
+    ) -> list[LogReadResult] | int:
         missing = fetch.bytes_min - sum(len(read.records) for read in reads)
         if missing <= 0 or fetch.wait_ms <= 0 or not fetch.partitions:
             return reads
@@ -169,9 +182,28 @@ class FetchPurgatory:
                     del self._by_partition[key]
         return delayed
 
+    def _has_changed(self, fetch: FetchParams, reads: list[LogReadResult]) -> bool:
+        """Whether something was appended after it was read in slices. A parked fetch would
+        not be marked for it, so this one must not wait."""
+        partition = self._topics.catalog.partition
+        for target, read in zip(fetch.partitions, reads, strict=True):
+            log = partition(target.topic, target.partition)
+            if log is None or log.end_offset != read.end_offset:
+                return True
+        return False
+
     def _read(self, fetch: FetchParams) -> list[LogReadResult]:
+        reading = self.read_in_slices(fetch)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                reads: list[LogReadResult] = end.value
+                return reads
+
+    def read_in_slices(self, fetch: FetchParams) -> Generator[None, Millis, list[LogReadResult]]:
         """Obey the size limits, except for the first batch: otherwise a client could get stuck."""
-        reads = []
+        reads: list[LogReadResult] = []
         left = fetch.bytes_max
         is_first = True
         for target in fetch.partitions:
@@ -189,6 +221,8 @@ class FetchPurgatory:
                 is_first = False
                 left -= len(read.records)
             reads.append(read)
+            if not len(reads) % ITEMS_PER_SLICE:
+                yield
         return reads
 
 

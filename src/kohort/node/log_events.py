@@ -37,14 +37,17 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("address", "warning"),
         "other machines can read the /metrics page, and there is no authentication",
     ),
-    "connection-refused": (("peer", "reason"), "`max.connections` connections are open already"),
+    "connection-refused": (
+        ("peer", "reason"),
+        "as many connections are open as the setting allows that `reason` names",
+    ),
     "cannot-accept": (
         ("reason",),
         "the operating system refused a connection, often for too many open files; retried in 1 s",
     ),
     "connection-closed": (
         ("peer", "reason"),
-        "the node closed a connection: the client was idle, or its request was malformed",
+        "the node closed a connection: the client was idle or slow, or its request malformed",
     ),
     "loop-suspended": (
         ("seconds",),

@@ -8,6 +8,7 @@ The loop's three seams are its transport, its disk (the sync driver and the cata
 `server` drives it with sockets and threads, `sim.node` with simulated ones.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
@@ -18,9 +19,11 @@ from kohort.node.clock import Clock
 from kohort.node.connection import Connection, ConnectionTransport
 from kohort.node.deadline_clock import TICK_MS, DeadlineClock
 from kohort.node.metrics import Metrics
-from kohort.node.request import Request
+from kohort.node.request import WROTE_FILES, Request, SlicedWork
+from kohort.node.request_memory import RequestMemory
 from kohort.node.runtime import InconsistentState
 from kohort.types import DeadlineMillis, Millis
+from kohort.wire.errors import MalformedMessage, UnsupportedVersion
 
 _CHECKPOINT_INTERVAL_MS: Final = 30_000
 
@@ -29,6 +32,11 @@ _LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 
 _SUSPENDED_S_MIN: Final = 1.0
 """Shorter gaps are normal on a busy machine, and neither logged nor counted."""
+
+_SLICES_MAX: Final = 16
+_SLICES_MIN: Final = 4
+"""Slices of long work in one iteration, of all connections together: a few milliseconds. The second
+is for earlier work, if requests that have just come have used up the first."""
 
 
 class NodeTransport(Protocol):
@@ -39,7 +47,14 @@ class NodeTransport(Protocol):
 
 
 class NodeLoop:
-    def __init__(self, broker: Broker, network: NodeTransport, clock: Clock) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        network: NodeTransport,
+        clock: Clock,
+        connections_max: int | None = None,
+    ) -> None:
+        """`connections_max` is what the operating system allows, if that is known."""
         self.broker = broker
         self.metrics: Metrics = broker.metrics
         self.next_deadline = broker.next_deadline
@@ -49,14 +64,23 @@ class NodeLoop:
         self._group_timers, self._fetch_timers = broker.groups.timers, broker.purgatory.timers
         settings = broker.settings
         self.request_max_bytes: int = settings["socket.request.max.bytes"]
+        self._request_items_max: int = settings["kohort.request.items.max"]
+        self.request_memory = RequestMemory(settings["queued.max.request.bytes"])
         self.inflight_max: int = settings["kohort.connection.inflight.max"]
         self._connections_max: int = settings["max.connections"]
+        if connections_max is not None:
+            self._connections_max = min(self._connections_max, connections_max)
+        self._connections_per_host_max: int = settings["max.connections.per.ip"]
+        self._connections_by_host: Counter[str] = Counter()
         self.connections: dict[Connection, None] = {}
         self._due: list[Command] = []
         self._to_flush: list[Connection] = []
         self.flush_later = self._to_flush.append
         self._to_resume: dict[Connection, None] = {}
         self._large_bytes = 0
+        self._sliced: dict[Request, SlicedWork] = {}
+        """Requests whose work is not finished, in the order of their next slices."""
+        self._slices_left = 0
         self.internal_error: Exception | None = None
         """The last internal error."""
         self._loading: Iterator[None] | None = None
@@ -75,14 +99,7 @@ class NodeLoop:
         broker = self.broker
         groups, purgatory, syncer = broker.groups, broker.purgatory, broker.syncer
         # 1. Receive and decide.
-        self._read_clock()
-        self._large_bytes = 0
-        if self._due:
-            self._fire_timers()
-        if self._to_resume:
-            resumed, self._to_resume = self._to_resume, {}
-            self._handle_requests(resumed)
-        self._handle_requests(fed)
+        self._receive(fed)
         # 2. Append the records that were deferred, and apply them.
         if groups.deferred:
             groups.append_deferred()
@@ -102,7 +119,21 @@ class NodeLoop:
             syncer.end_iteration(broker.take_pending_syncs)
             if syncer.is_collecting:
                 return True
-        return bool(self._to_resume or purgatory.ready)
+        return bool(self._to_resume or self._sliced or purgatory.ready)
+
+    def _receive(self, fed: Iterable[Connection]) -> None:
+        """Handle due timers, requests of resumed and fed connections, and slices of long work."""
+        self._read_clock()
+        self._large_bytes = 0
+        self._slices_left = _SLICES_MAX
+        if self._due:
+            self._fire_timers()
+        if self._to_resume:
+            resumed, self._to_resume = self._to_resume, {}
+            self._handle_requests(resumed)
+        self._handle_requests(fed)
+        if self._sliced:
+            self._run_slices(max(_SLICES_MIN, self._slices_left))
 
     def _read_clock(self) -> None:
         """One reading for the whole iteration, or for what is done between iterations."""
@@ -130,6 +161,32 @@ class NodeLoop:
                 raise
             except Exception as error:  # it affects only this connection
                 connection.fail(error)
+
+    def _run_slices(self, count: int) -> None:
+        """Run that many slices, of one request after the other."""
+        self._slices_left = count
+        while self._sliced and self._slices_left > 0:
+            self._slices_left -= 1
+            request = next(iter(self._sliced))
+            try:
+                self._run_slice(request)
+            except InconsistentState:
+                raise
+            except (MalformedMessage, UnsupportedVersion) as error:
+                request.connection.close(str(error))
+            except Exception as error:  # it affects only this connection
+                request.connection.fail(error)
+
+    def _run_slice(self, request: Request) -> None:
+        """Run the next slice; the request is then the last in order, or it is finished."""
+        work = self._sliced.pop(request)
+        try:
+            if work.send(self._now) is WROTE_FILES:
+                self._slices_left = 0
+        except StopIteration as end:
+            dispatch.settle(self.broker, request, end.value)
+        else:
+            self._sliced[request] = work
 
     def _fire_timers(self) -> None:
         due, self._due = self._due, []
@@ -163,14 +220,14 @@ class NodeLoop:
         """Return a new connection, or None if the transport must be closed."""
         if self.is_stopping:
             return None
-        if len(self.connections) >= self._connections_max:
-            log_events.warning(
-                "connection-refused", peer=f"{host}:{port}", reason="max.connections"
-            )
+        exceeded = self._find_exceeded_limit(host)
+        if exceeded is not None:
+            log_events.warning("connection-refused", peer=f"{host}:{port}", reason=exceeded)
             self.metrics.connections_refused += 1
             return None
         connection = Connection(self, transport, host, port)
         self.connections[connection] = None
+        self._connections_by_host[host] += 1
         self.metrics.connections_opened += 1
         self.metrics.connections = len(self.connections)
         return connection
@@ -186,6 +243,13 @@ class NodeLoop:
         delay_ms = TICK_MS if deadline is None else max(0, min(deadline - now, TICK_MS))
         return DeadlineMillis(now + delay_ms), delay_ms / 1000
 
+    def _find_exceeded_limit(self, host: str) -> str | None:
+        if len(self.connections) >= self._connections_max:
+            return "max.connections"
+        if self._connections_by_host[host] >= self._connections_per_host_max:
+            return "max.connections.per.ip"
+        return None
+
     def timers_due(self) -> None:
         """A deadline may have passed; due timers fire in the next iteration."""
         self._read_clock()
@@ -198,8 +262,24 @@ class NodeLoop:
 
     # Called by connections
 
-    def handle(self, request: Request) -> None:
-        dispatch.handle(self.broker, request, self._now)
+    def handle(self, request: Request) -> bool:
+        """Return whether there is more to do for it in later iterations."""
+        work = dispatch.handle(self.broker, request, self._now)
+        if work is None:
+            return False
+        self._sliced[request] = work
+        while self._slices_left > 0 and request in self._sliced:
+            self._slices_left -= 1
+            self._run_slice(request)
+        return request in self._sliced
+
+    def continue_later(self, request: Request, work: SlicedWork) -> None:
+        more = dispatch.continue_later(self.broker, request, work)
+        if more is not None:
+            self._sliced[request] = more
+
+    def find_items_max(self, api_key: int) -> int:
+        return dispatch.find_items_max(api_key, self._request_items_max)
 
     def refuse_version(self, frame: bytes) -> bytes | None:
         return dispatch.answer_unsupported(frame)
@@ -211,11 +291,17 @@ class NodeLoop:
         self._large_bytes += size
 
     def abandon(self, request: Request) -> None:
+        if not request.must_finish:
+            self._sliced.pop(request, None)
         if request.fetch_number is not None:
             self.broker.purgatory.withdraw(request.fetch_number)
 
     def disconnected(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
+        if self.connections.pop(connection, connection) is None:
+            host = connection.host
+            self._connections_by_host[host] -= 1
+            if not self._connections_by_host[host]:
+                del self._connections_by_host[host]
         self.metrics.connections = len(self.connections)
 
     def report_internal_error(self, error: Exception, peer: str) -> None:

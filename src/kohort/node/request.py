@@ -1,12 +1,14 @@
 """A request, the results that a handler can return, and parked requests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from operator import attrgetter
 from struct import Struct
+from types import GeneratorType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kohort.node.response_errors import ERROR_FINDERS
+from kohort.types import Millis
 from kohort.wire.envelope import encode_response
 from kohort.wire.errors import UnencodableMessage
 from kohort.wire.header import RequestHeader
@@ -63,6 +65,25 @@ class AfterSync:
     response: object
 
 
+WROTE_FILES: Final = "wrote files"
+"""Yielded after a slice that created, changed or removed files, which may have taken long."""
+
+SlicedWork = Generator[Any, Millis, object]
+"""Work that may be long: a handler that can take long is a generator function.
+
+It yields between slices of less than a millisecond, and receives the time then; other connections
+are served in between. A slice that writes files may take longer; it yields WROTE_FILES, and is the
+last one of its event-loop iteration. The work returns what other handlers return. Slices are
+measured in items or records, never in time, so that a simulation is deterministic. The work is
+abandoned when the client disconnects, unless the request has `must_finish`.
+"""
+
+SlicedPart = Generator[Any, Millis, T]
+"""A part of such work, which returns something else."""
+
+ITEMS_PER_SLICE: Final = 100
+"""Topics, partitions or other items of a request that are handled between two yields."""
+
 NO_RESPONSE: Final = EncodedResponse(b"")
 """A producer with acks=0 gets none."""
 
@@ -84,6 +105,12 @@ class Responder(Protocol):
 
     def answered(self, request: "Request", /) -> None: ...
 
+    def close(self, reason: str, /) -> None:
+        """One of its requests is malformed."""
+
+    def continue_later(self, request: "Request", work: "SlicedWork", /) -> None:
+        """The response to a parked request is long work."""
+
     def fail(self, error: Exception, /) -> None:
         """An internal error happened while one of its requests was handled."""
 
@@ -103,9 +130,11 @@ class Request:
         "header",
         "is_answered",
         "memo",
+        "must_finish",
         "payload",
         "received_at",
         "template",
+        "undecoded",
     )
 
     def __init__(
@@ -123,6 +152,9 @@ class Request:
         self.payload = b""
         self.disconnect_reason: str | None = None
         self.is_answered = False
+        self.must_finish = False
+        # The body of a large request, which is decoded in slices.
+        self.undecoded: Generator[None, Any, Any] | None = None
         # The correlation id as bytes, where the header is an earlier request's.
         self.correlation_id: bytes | None = None
         # What the handler keeps for its response, and the number its fetch is parked under.
@@ -188,7 +220,11 @@ class Parked(Generic[T]):
     def deliver(self, reply: T) -> None:
         request = self._request
         try:
-            request.answer(self._respond(request, reply))
+            response = self._respond(request, reply)
+            if type(response) is GeneratorType:
+                request.connection.continue_later(request, response)
+            else:
+                request.answer(response)
         except Exception as error:  # it affects only this request
             self.fail(error)
 

@@ -5,8 +5,9 @@ Nothing is decided here: this file carries bytes and time to `NodeLoop`.
 
 import asyncio
 import os
+import resource
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
@@ -17,7 +18,7 @@ from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
 from kohort.log.sync_queue import PendingSync
-from kohort.node import log_events
+from kohort.node import dispatch, log_events
 from kohort.node.addresses import (
     BROKER_EXPOSED,
     METRICS_EXPOSED,
@@ -136,8 +137,10 @@ class Server:
             self._sync_thread = SyncThread(self._loop, self)
             syncer = Syncer(self._sync_thread)
         broker = Broker(self._settings, Topics(self._catalog, self._settings), syncer)
-        self._transport: SocketTransport[Connection] = SocketTransport(self._loop, self._connect)
-        self._node = NodeLoop(broker, self._transport, self._clock)
+        self._transport: SocketTransport[Connection] = SocketTransport(
+            self._loop, self._connect, self._settings["kohort.response.unsent.max.bytes"]
+        )
+        self._node = NodeLoop(broker, self._transport, self._clock, _connections_max())
         try:
             port = self._transport.listen(host, port)
         except (OSError, UnicodeError) as error:
@@ -157,6 +160,7 @@ class Server:
         self._node.start()
         self._arm()
         self._load()
+        self._loop.call_soon(self._load_handlers, dispatch.load_handlers())
         self._loop.call_later(self._node.cleaning_interval_ms / 1000, self._clean)
         self._loop.call_later(self._idle_interval_s, self._close_idle)
         return usable
@@ -174,6 +178,8 @@ class Server:
             limits=LogLimits(
                 producer_id_expiration_ms=self._settings["producer.id.expiration.ms"],
                 open_files_max=self._settings["kohort.open.files.max"] or None,
+                decompressed_bytes_max=self._settings["kohort.batch.decompressed.max.bytes"],
+                batch_records_max=self._settings["kohort.batch.records.max"],
             ),
         )
         for cut in recovered:
@@ -331,6 +337,12 @@ class Server:
         else:
             self._loop.call_soon(self._load)
 
+    def _load_handlers(self, loading: Iterator[None]) -> None:
+        """Import one handler at a time. Later there may be no file descriptor left for it."""
+        for _ in loading:
+            self._loop.call_soon(self._load_handlers, loading)
+            return
+
     def _clean(self) -> None:
         is_done = self._node.clean(_CLEANING_BUDGET_BYTES)
         delay_s = self._node.cleaning_interval_ms / 1000 if is_done else _CLEANING_PAUSE_S
@@ -384,6 +396,12 @@ class _LastSync:
 
     def release(self) -> None:
         self.event.set()
+
+
+def _connections_max() -> int:
+    """How many connections the limit of open files allows; the rest is for logs and other files."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit - limit // 4
 
 
 def _reason(error: OSError | UnicodeError) -> str:

@@ -32,6 +32,9 @@ _UNSENT_BYTES_HIGH: Final = 64 * 1024
 _UNSENT_BYTES_LOW: Final = 16 * 1024
 """A connection stops writing above the first, and goes on below the second."""
 
+_UNSENT_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Of all connections; bounds the memory for clients that do not read."""
+
 _ACCEPT_RETRY_S: Final = 1.0
 
 _REFUSAL_LOG_S: Final = 60.0
@@ -46,6 +49,9 @@ class Peer(Protocol):
 
     def fail(self, error: Exception, /) -> None:
         """An internal error happened in `feed`."""
+
+    def close(self, reason: str, /) -> None:
+        """Its client does not read, and too many bytes are unsent."""
 
     def pause_writing(self) -> None: ...
 
@@ -63,9 +69,18 @@ Connect = Callable[["Channel[C]", str, int], C | None]
 class SocketTransport(Generic[C]):
     """All client sockets and listening sockets of a node."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connect: Connect[C]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connect: Connect[C],
+        unsent_bytes_max: int = _UNSENT_BYTES_MAX,
+    ) -> None:
+        """Above `unsent_bytes_max` bytes of all clients, the slowest client is disconnected."""
         self._loop = loop
         self._connect = connect
+        self._unsent_bytes_max = unsent_bytes_max
+        self.unsent_bytes = 0
+        """Bytes that the operating system did not accept, of all channels."""
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
         self._refusal_logged_at: float | None = None
@@ -191,6 +206,15 @@ class SocketTransport(Generic[C]):
         for channel in self.unsent:
             channel.send()
         self.unsent.clear()
+        if self.unsent_bytes > self._unsent_bytes_max:
+            self._disconnect_slowest()
+
+    def _disconnect_slowest(self) -> None:
+        for channel in sorted(self.channels, key=Channel.count_unsent, reverse=True):
+            if self.unsent_bytes <= self._unsent_bytes_max:
+                return
+            if channel.peer is not None:
+                channel.peer.close(f"{channel.count_unsent()} bytes are unsent")
 
     # Called by channels
 
@@ -227,6 +251,7 @@ class Channel(Generic[C]):
         "_send",
         "_transport",
         "_unsent_bytes",
+        "_unsent_bytes_counted",
         "_watched",
         "peer",
         "socket",
@@ -240,6 +265,7 @@ class Channel(Generic[C]):
         self._send = accepted.send
         self._pieces: list[Buffer] = []
         self._unsent_bytes = 0
+        self._unsent_bytes_counted = 0
         self._watched = _READ
         self._is_blocked = False
         self._is_peer_paused = False
@@ -333,6 +359,7 @@ class Channel(Generic[C]):
 
     def _pace(self) -> None:
         """Watch for writability while data is unsent, and pause the connection meanwhile."""
+        self._count_unsent()
         self._is_blocked = self._unsent_bytes > 0
         watched = self._watched & ~_WRITE
         self._watch(watched | _WRITE if self._is_blocked else watched)
@@ -344,6 +371,13 @@ class Channel(Generic[C]):
         elif self._is_peer_paused and self._unsent_bytes <= _UNSENT_BYTES_LOW:
             self._is_peer_paused = False
             self.peer.resume_writing()
+
+    def _count_unsent(self) -> None:
+        self._transport.unsent_bytes += self._unsent_bytes - self._unsent_bytes_counted
+        self._unsent_bytes_counted = self._unsent_bytes
+
+    def count_unsent(self) -> int:
+        return self._unsent_bytes_counted
 
     def _watch(self, wanted: int) -> None:
         if wanted != self._watched and not self._is_gone:
@@ -357,4 +391,5 @@ class Channel(Generic[C]):
         self._is_gone = self._is_closing = True
         self._pieces = []
         self._unsent_bytes = 0
+        self._count_unsent()
         self._transport.forget(self)

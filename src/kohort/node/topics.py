@@ -223,7 +223,7 @@ class Topics:
         self, names: Sequence[Topic]
     ) -> list[CatalogTopic | RequestRejected | StorageError]:
         """Create topics because a metadata request named them, with the default settings."""
-        return self.create_all([self._defaults(name) for name in names])
+        return self.create_all([self.defaults(name) for name in names])
 
     def check_growth(self, name: Topic, count: int) -> CatalogTopic:
         """Return the topic if it may grow to that many partitions."""
@@ -275,7 +275,7 @@ class Topics:
         return found or self._internal_partitions(KOHORT_EVENTS)[0]
 
     def _internal_partitions(self, name: Topic) -> list[PartitionLog]:
-        topic = self.find(name) or self.create(self._defaults(name))
+        topic = self.find(name) or self.create(self.defaults(name))
         partitions = []
         for index in range(topic.partition_count):
             partition = self.catalog.partition(name, Partition(index))
@@ -283,7 +283,8 @@ class Topics:
             partitions.append(partition)
         return partitions
 
-    def _defaults(self, name: Topic) -> NewTopic:
+    def defaults(self, name: Topic) -> NewTopic:
+        """A topic with the default settings, for its creation on demand."""
         settings = self._settings
         count: int = settings["num.partitions"]
         overrides: dict[str, str] = {}

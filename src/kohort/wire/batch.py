@@ -68,6 +68,7 @@ __all__ = [
     "encode_simple_batch",
     "iter_records",
     "peek",
+    "read_body",
     "read_keys",
     "split",
     "verify_crc",
@@ -119,6 +120,17 @@ def iter_records(
     return _open(buf, pos, check_crc=check_crc, max_bytes=max_bytes)[1]
 
 
+def read_body(buf: Buffer, header: BatchHeader, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """The encoded records of the batch at position 0, decompressed. The checksum is not verified.
+
+    max_bytes limits the decompressed size.
+    """
+    body = bytes(memoryview(buf)[HEADER_BYTES : header.size_in_bytes])
+    if header.codec is Codec.NONE or not body:
+        return body
+    return _decompress(body, header, HEADER_BYTES, max_bytes)
+
+
 def read_keys(buf: Buffer, pos: int, header: BatchHeader) -> list[tuple[bytes | None, Offset]]:
     """The key and the offset of each record of the uncompressed batch at pos. The checksum is not
     verified."""
@@ -148,7 +160,7 @@ def _decompress(body: bytes, header: BatchHeader, start: int, max_bytes: int) ->
     except MalformedMessage as error:
         reason = f"{error.message}: {error.reason}"
         position = start + error.position
-        raise MalformedMessage("RecordBatch", "records", position, reason) from error
+        raise type(error)("RecordBatch", "records", position, reason) from error
     if header.record_count * RECORD_BYTES_MIN > len(body):
         reason = f"{header.record_count} records in {len(body)} bytes"
         raise MalformedMessage("RecordBatch", "record_count", start - 4, reason)

@@ -2,12 +2,15 @@
 
 Adjacent fields of constant width, and a length prefix after them, are read by one `struct` call.
 Arrays become inline loops, so that a message is one function and each line belongs to a field.
+
+For a large message there is a second form: a generator that yields after every ITEMS_PER_SLICE
+array items, so that its caller can do something else in between, and that limits their number.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from kohort.wire.codegen import GeneratedSource, Item, Path
 from kohort.wire.errors import MalformedMessage
@@ -18,17 +21,46 @@ _HEAD = """\
 def decode(buf, pos):
     end = len(buf)
     try:"""
+_SLICED_HEAD = """\
+def decode(buf, pos, items_max):
+    end = len(buf)
+    done = items = 0
+    if items:
+        yield
+    try:"""
 _TAIL = """\
         return o0, pos
     except (IndexError, ValueError, struct_error) as error:
         raise explain(error) from None"""
 
+ITEMS_PER_SLICE: Final = 512
+"""Array items that are decoded or encoded between two yields; less than a millisecond."""
+
+_TAGS_MAX: Final = 100
+"""Tagged fields of one struct. Limits the time that a section of unknown ones can take."""
+
+Steps = Generator[None, Any, tuple[Any, int]]
+
 
 def build_decoder(cls: type, version: int) -> Callable[[bytes, int], tuple[Any, int]]:
     """Build `decode(buf, pos) -> (value, next pos)`, which raises only MalformedMessage."""
+    return _build(cls, version, _HEAD)
+
+
+def build_sliced_decoder(cls: type, version: int) -> Callable[[bytes, int, int], Steps]:
+    """Build `decode(buf, pos, items_max)`, a generator that returns the same.
+
+    A message with more than `items_max` array items in total is malformed.
+    """
+    return _build(cls, version, _SLICED_HEAD)
+
+
+def _build(cls: type, version: int, head: str) -> Callable[..., Any]:
     schema = schema_of(cls)
     title = f"{schema.name} v{version}"
-    writer = _DecoderWriter(version, is_flexible=schema.is_flexible(version))
+    writer = _DecoderWriter(
+        version, is_flexible=schema.is_flexible(version), is_sliced=head is _SLICED_HEAD
+    )
     writer.write_struct(cls, "o0", Path())
     source = writer.source
 
@@ -43,15 +75,16 @@ def build_decoder(cls: type, version: int) -> Callable[[bytes, int], tuple[Any, 
         "unpack_from": struct.unpack_from,
         "explain": explain,
     }
-    return source.compile(f"decode {title}", _HEAD, _TAIL)
+    return source.compile(f"decode {title}", head, _TAIL)
 
 
 class _DecoderWriter:
     """Emits the lines that decode structs. `run` collects values for one unpack call."""
 
-    def __init__(self, version: int, *, is_flexible: bool) -> None:
+    def __init__(self, version: int, *, is_flexible: bool, is_sliced: bool) -> None:
         self.version = version
         self.is_flexible = is_flexible
+        self.is_sliced = is_sliced
         self.source = GeneratedSource()
         self.run: list[Item] = []
         self.numbers = count(1)
@@ -139,6 +172,11 @@ class _DecoderWriter:
         source.indent(f"if not 0 <= n <= (end - pos) // {smallest}:", here)
         source.add("raise ValueError(f'{n} items, but {end - pos} bytes are left')", here)
         source.dedent()
+        if self.is_sliced:
+            source.add("items += n")
+            source.indent("if items > items_max:", here)
+            source.add("raise ValueError(f'more than {items_max} items in one message')", here)
+            source.dedent()
         if element.kind in FIXED and element.kind != "uuid":
             source.add(f"{target} = unpack_from(f'>{{n}}{FIXED[element.kind]}', buf, pos)", here)
             source.add(f"pos += n * {smallest}")
@@ -154,6 +192,11 @@ class _DecoderWriter:
             self.write_value(element, one, path.items(items))
             self._flush()
         source.add(f"{items}.append({one})")
+        if self.is_sliced:
+            source.add("done += 1")
+            source.indent(f"if not done % {ITEMS_PER_SLICE}:")
+            source.add("yield")
+            source.dedent()
         source.dedent()
         source.add(f"{target} = tuple({items})")
 
@@ -169,6 +212,9 @@ class _DecoderWriter:
             return
         stop = f"tag_stop{next(self.numbers)}"
         source.add("n, pos = read_uvarint(buf, pos - 1)", here)
+        source.indent(f"if n > {_TAGS_MAX}:", here)
+        source.add("raise ValueError(f'{n} tagged fields')", here)
+        source.dedent()
         source.indent("for _ in range(n):")
         source.add("tag, pos = read_uvarint(buf, pos)", here)
         source.add("n, pos = read_uvarint(buf, pos)", here)
@@ -227,6 +273,8 @@ class _DecoderWriter:
 def _skip_tags(buf: bytes, pos: int) -> int:
     """Skip a section of tagged fields that are all unknown."""
     tags, pos = read_uvarint(buf, pos)
+    if tags > _TAGS_MAX:
+        raise ValueError(f"{tags} tagged fields")
     for _ in range(tags):
         tag, pos = read_uvarint(buf, pos)
         size, pos = read_uvarint(buf, pos)

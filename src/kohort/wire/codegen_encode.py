@@ -3,20 +3,30 @@
 The function appends the parts of a message to a list, which the caller joins. Adjacent values of
 constant width are packed by one `struct` call. All parts between two loops or branches are
 appended by one statement.
+
+For a large message there is a second form: a generator that yields after every ITEMS_PER_SLICE
+array items.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import count
 from typing import Any
 
 from kohort.wire.codegen import GeneratedSource, Item, Path
+from kohort.wire.codegen_decode import ITEMS_PER_SLICE
 from kohort.wire.errors import UnencodableMessage
 from kohort.wire.schema import FIXED, Field, schema_of
 from kohort.wire.varint import UVARINT
 
 _HEAD = """\
 def encode(o0, parts):
+    try:"""
+_SLICED_HEAD = """\
+def encode(o0, parts):
+    done = 0
+    if done:
+        yield
     try:"""
 _TAIL = """\
     except (AttributeError, TypeError, ValueError, OverflowError, struct_error) as error:
@@ -26,9 +36,22 @@ _NULL = "null is not allowed in this version"
 
 def build_encoder(cls: type, version: int) -> Callable[[Any, list[bytes]], None]:
     """Build `encode(value, parts)`, which raises only UnencodableMessage."""
+    return _build(cls, version, _HEAD)
+
+
+def build_sliced_encoder(
+    cls: type, version: int
+) -> Callable[[Any, list[bytes]], Generator[None, Any, None]]:
+    """Build `encode(value, parts)` as a generator."""
+    return _build(cls, version, _SLICED_HEAD)
+
+
+def _build(cls: type, version: int, head: str) -> Callable[..., Any]:
     schema = schema_of(cls)
     title = f"{schema.name} v{version}"
-    writer = _EncoderWriter(version, is_flexible=schema.is_flexible(version))
+    writer = _EncoderWriter(
+        version, is_flexible=schema.is_flexible(version), is_sliced=head is _SLICED_HEAD
+    )
     writer.write_struct(cls, "o0", Path())
     writer.flush()
     source = writer.source
@@ -44,7 +67,7 @@ def build_encoder(cls: type, version: int) -> Callable[[Any, list[bytes]], None]
         "struct_error": struct.error,
         "explain": explain,
     }
-    return source.compile(f"encode {title}", _HEAD, _TAIL)
+    return source.compile(f"encode {title}", head, _TAIL)
 
 
 class _EncoderWriter:
@@ -54,9 +77,10 @@ class _EncoderWriter:
     the list named by `target`.
     """
 
-    def __init__(self, version: int, *, is_flexible: bool) -> None:
+    def __init__(self, version: int, *, is_flexible: bool, is_sliced: bool) -> None:
         self.version = version
         self.is_flexible = is_flexible
+        self.is_sliced = is_sliced
         self.source = GeneratedSource()
         self.run: list[Item] = []
         self.pending: list[tuple[str, tuple[Item, ...]]] = []
@@ -180,6 +204,11 @@ class _EncoderWriter:
         else:
             self.write_value(element, one, inside)
         self.flush()
+        if self.is_sliced:
+            self.source.add("done += 1")
+            self.source.indent(f"if not done % {ITEMS_PER_SLICE}:")
+            self.source.add("yield")
+            self.source.dedent()
         self.source.dedent()
 
     def _write_tags(self, tagged: list[Field], value: str, path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, NoReturn
 
-from kohort.wire.errors import MalformedMessage
+from kohort.wire.errors import MalformedMessage, TooLarge
 
 
 class Codec(IntEnum):
@@ -30,10 +30,6 @@ decompresses as a stream."""
 STREAMS_MAX: Final = 16
 """The maximum number of consecutive gzip members, lz4 or zstd frames. Each costs a copy of the
 remaining bytes, so thousands of tiny ones would be expensive. Writers produce one."""
-
-
-class DecompressedTooLarge(MalformedMessage):
-    """The content would exceed `max_bytes`."""
 
 
 def compress(codec: Codec, data: bytes) -> bytes:
@@ -256,7 +252,7 @@ def _decompress_streams(
 
 def _reject_size(codec: Codec, position: int, bytes_left: int) -> NoReturn:
     reason = f"the decompressed size exceeds the remaining limit of {bytes_left} bytes"
-    raise DecompressedTooLarge(codec.name.lower(), "data", position, reason)
+    raise TooLarge(codec.name.lower(), "data", position, reason)
 
 
 def _reject(codec: Codec, position: int, reason: str) -> NoReturn:

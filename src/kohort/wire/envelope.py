@@ -1,6 +1,6 @@
 """Request and response frames: length, header and body."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct
 from struct import error as StructError  # noqa: N812  # it is a class
 from typing import Any, Final
@@ -15,7 +15,15 @@ from kohort.wire.header import (
     request_header_version,
     response_header_version,
 )
-from kohort.wire.message_codec import Decoder, Encoder, decode, decoder, encoder
+from kohort.wire.message_codec import (
+    Decoder,
+    Encoder,
+    decode,
+    decoder,
+    encoder,
+    sliced_decoder,
+    sliced_encoder,
+)
 from kohort.wire.schema import schema_of
 
 _KEY_AND_VERSION: Final = Struct(">hh")
@@ -53,6 +61,28 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Any]:
     return header, decoders[1](frame, position)[0]
 
 
+def decode_large_request(
+    frame: bytes, find_items_max: Callable[[int], int]
+) -> tuple[RequestHeader, Generator[None, Any, Any]]:
+    """Header and body of a request frame; the body is decoded in slices.
+
+    Raises UnsupportedVersion. A request with too many array items is malformed;
+    `find_items_max` returns the maximum for an API key.
+    """
+    key, version = peek_request(frame)
+    decode_header, _ = _find_request_decoders(key, version)
+    header, position = decode_header(frame, 0)
+    api = find_api(key)
+    assert api is not None, "its decoders were found"
+    decoding = sliced_decoder(api.request, version)(frame, position, find_items_max(key))
+    return header, _decode_body(decoding)
+
+
+def _decode_body(steps: Generator[None, Any, tuple[Any, int]]) -> Generator[None, Any, Any]:
+    body, _ = yield from steps
+    return body
+
+
 def decode_request_header(frame: bytes) -> RequestHeader:
     """The header fields that all versions have. Enough to answer an unsupported request."""
     header: RequestHeader = decoder(RequestHeader, 1)(frame, 0)[0]
@@ -80,6 +110,16 @@ def encode_response(body: object, version: int, correlation_id: int) -> bytes:
     encode_body, pack_head, header_size = _response_encoder(type(body), version)
     parts: list[bytes] = [b""]
     encode_body(body, parts)
+    return _join(pack_head, header_size, correlation_id, parts)
+
+
+def encode_large_response(
+    body: object, version: int, correlation_id: int
+) -> Generator[None, Any, bytes]:
+    """Like `encode_response`, in slices."""
+    _, pack_head, header_size = _response_encoder(type(body), version)
+    parts: list[bytes] = [b""]
+    yield from sliced_encoder(type(body), version)(body, parts)
     return _join(pack_head, header_size, correlation_id, parts)
 
 

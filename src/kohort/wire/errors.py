@@ -16,6 +16,10 @@ class MalformedMessage(WireError):
         self.reason = reason
 
 
+class TooLarge(MalformedMessage):
+    """The bytes may be valid, but their content exceeds a limit."""
+
+
 class UnencodableMessage(WireError):
     """A value cannot be encoded: out of range, not nullable, or not in this version."""
 

@@ -36,20 +36,21 @@ class FrameReader:
     """
 
     __slots__ = (
-        "_awaited",
         "_bytes_max",
         "_failure",
         "_is_between_frames",
         "_partial",
         "_position",
         "_whole_max",
+        "awaited",
     )
 
     def __init__(self, max_bytes: int = FRAME_BYTES_MAX) -> None:
         self._bytes_max = max_bytes
         self._whole_max = max_bytes + 4
         self._partial = bytearray()
-        self._awaited = 4
+        self.awaited = 4
+        """The size of the incomplete frame, including its length; 4 until its length is known."""
         self._position = 0
         self._is_between_frames = True
         self._failure: MalformedMessage | None = None
@@ -73,7 +74,7 @@ class FrameReader:
         if self._failure is not None:
             raise self._malformed(self._failure.position, self._failure.reason)
         self._partial += data
-        if len(self._partial) < self._awaited:
+        if len(self._partial) < self.awaited:
             return []
         # The old bytearray is replaced, because deleting from its start would move the rest.
         whole, self._partial = self._partial, bytearray()
@@ -82,14 +83,14 @@ class FrameReader:
     def _split(self, data: bytes | memoryview) -> list[bytes]:
         frames = []
         start = 0
-        self._awaited = 4
+        self.awaited = 4
         while len(data) - start >= 4:
             length = _unpack_length(data, start)[0]
             if not self._is_length(length):
                 raise self._fail(self._position + start, length)
             end = start + 4 + length
             if end > len(data):
-                self._awaited = 4 + length
+                self.awaited = 4 + length
                 break
             frames.append(bytes(data[start + 4 : end]))
             start = end

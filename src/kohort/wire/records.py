@@ -167,7 +167,7 @@ def read_records(  # noqa: C901 - not split, because a call per number is too sl
             at, time = Offset(base_offset + (offset >> 1)), Millis(timestamp)
             yield Record(at, time, key, value, headers)
     except (IndexError, ValueError):
-        field, position, reason = _find_fault(body, start, header.last_offset_delta)
+        field, position, reason = find_record_fault(body, start, header.last_offset_delta)
         field = f"records[{index}].{field}"
         raise MalformedMessage(message, field, shift + position, reason) from None
     if left := len(body) - pos:
@@ -214,7 +214,7 @@ def read_record_keys(
             keys.append((key, Offset(base_offset + (offset >> 1))))
             pos = end
     except (IndexError, ValueError):
-        field, position, reason = _find_fault(body, start, header.last_offset_delta)
+        field, position, reason = find_record_fault(body, start, header.last_offset_delta)
         field = f"records[{len(keys)}].{field}"
         raise MalformedMessage(message, field, shift + position, reason) from None
     return keys
@@ -259,11 +259,11 @@ def _read_headers(body: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], 
 
 
 def _reject() -> NoReturn:
-    """Leave the fast path. `_find_fault` then reads the record again to find the reason."""
+    """Leave the fast path. `find_record_fault` then reads the record again to find the reason."""
     raise ValueError
 
 
-def _find_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, int, str]:
+def find_record_fault(body: bytes, start: int, last_offset_delta: int) -> tuple[str, int, str]:
     """The field, position and reason of the error in the record at `start`."""
     field, at = "length", start
     try:

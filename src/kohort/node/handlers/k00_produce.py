@@ -3,15 +3,24 @@
 The handler checks the request; the log checks the batches.
 """
 
+from collections.abc import Generator
 from typing import Final
 
 from kohort.log.batch_validator import read_header
 from kohort.log.errors import InvalidBatch, InvalidRecords, RequestRejected, StorageError
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
-from kohort.node.request import NO_RESPONSE, AfterSync, Disconnect, EncodedResponse, Request
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    NO_RESPONSE,
+    AfterSync,
+    Disconnect,
+    EncodedResponse,
+    Request,
+    SlicedWork,
+)
 from kohort.node.topics import ResolvedTopic, is_internal
-from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
+from kohort.types import ErrorCode, Millis, Offset, Partition
 from kohort.wire.api.k00_produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -39,31 +48,36 @@ _CHECKED_BEFORE_LOG: Final = (
 """Errors that Kafka returns without the log start offset."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> object:
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: ProduceRequest = request.body
-    written: list[tuple[Topic, Partition, int]] = []
+    # Such a client may disconnect as soon as it has sent the request.
+    request.must_finish = body.acks == _ACKS_NONE
+    written: list[int] = []
     topics = []
+    count = 0
     for requested in body.topic_data:
         if not requested.partition_data:
             continue
         topic = broker.topics.resolve(
             requested.name, requested.topic_id, by_id=request.version >= 13
         )
+        # DEVIATION: a partition that appears twice is written twice. Kafka writes only the last
+        # one and ignores the others.
+        responses = []
+        for data in requested.partition_data:
+            appending = _append(broker, request, topic, data, now, written=written)
+            responses.append((yield from appending))
+            count += 1
+            if not count % ITEMS_PER_SLICE:
+                now = yield
         topics.append(
             TopicProduceResponse(
                 name=requested.name,
                 topic_id=requested.topic_id,
-                # DEVIATION: a partition that appears twice is written twice. Kafka writes only the
-                # last one and ignores the others.
-                partition_responses=tuple(
-                    _append(broker, request, topic, data, now, written=written)
-                    for data in requested.partition_data
-                ),
+                partition_responses=tuple(responses),
             )
         )
     response = ProduceResponse(responses=tuple(topics))
-    for name, partition, size in written:
-        broker.purgatory.appended(name, partition, size)
     if body.acks == _ACKS_NONE:
         return _respond_without_acks(response)
     if body.acks == _ACKS_ALL and written:
@@ -78,20 +92,24 @@ def _append(
     data: PartitionProduceData,
     now: Millis,
     *,
-    written: list[tuple[Topic, Partition, int]],
-) -> PartitionProduceResponse:
+    written: list[int],
+) -> Generator[None, Millis, PartitionProduceResponse]:
     batch = data.records or b""
     log: PartitionLog | None = None
     try:
         _check(topic, data.index, batch, request.body.acks, request.version)
-        log = broker.topics.catalog.partition(topic.name, Partition(data.index))
+        log = broker.topics.catalog.partition(topic.name, data.index)
         assert log is not None, f"{topic.name}-{data.index} does not exist"
-        appended = log.append(batch, now)
+        header = yield from log.validate(batch, now)
+        _check_unchanged(broker, topic, data.index, log)
+        appended = log.append_validated(batch, header, now)
     except (RequestRejected, StorageError) as error:
         broker.storage_errors.note(error)
         return _refuse(data.index, error, log)
     # A duplicate batch counts too: its first copy may still wait for a sync.
-    written.append((topic.name, Partition(data.index), 0 if appended.is_duplicate else len(batch)))
+    written.append(data.index)
+    if not appended.is_duplicate:
+        broker.purgatory.appended(topic.name, Partition(data.index), len(batch))
     return PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
@@ -99,6 +117,12 @@ def _append(
         log_append_time_ms=appended.append_ms,
         log_start_offset=appended.start_offset,
     )
+
+
+def _check_unchanged(broker: Broker, topic: ResolvedTopic, index: int, log: PartitionLog) -> None:
+    """Another request may have deleted the topic while a large batch was validated."""
+    if broker.topics.catalog.partition(topic.name, index) is not log:
+        raise RequestRejected(topic.missing_error, "the topic was deleted meanwhile")
 
 
 def _refuse(

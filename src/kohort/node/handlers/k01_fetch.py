@@ -1,25 +1,30 @@
 """Fetch: refuses unknown partitions; the purgatory reads the others, or waits for records."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
 from kohort.node.fetch_purgatory import FetchParams, LogReadResult, PartitionFetch
-from kohort.node.request import PARKED, Parked, Request
+from kohort.node.request import ITEMS_PER_SLICE, PARKED, Parked, Request, SlicedWork
 from kohort.node.topics import ResolvedTopic
-from kohort.types import ErrorCode, Millis, Offset, Partition
+from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.api.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     PartitionData,
 )
 
 _FINAL, _INITIAL = -1, 0
 _READ_COMMITTED: Final = 1
+
+_NAMED_PER_SLICE: Final = 1_000
+"""Partitions of the request that are looked at, not yet read, between two yields."""
 
 _BYTES_MAX: Final = 8 * 1024 * 1024
 """The largest response, unless one batch is larger; protects memory from clients that do not read,
@@ -30,35 +35,47 @@ _WAIT_MS_MAX: Final = Millis(300_000)
 """The longest wait; protects memory. It is also the maximum of librdkafka."""
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> object:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: FetchRequest = request.body
     # DEVIATION: there are no fetch sessions (KIP-227). The response declines the session, like a
     # Kafka broker whose session cache is full, so the client sends all partitions every time.
     if body.session_epoch not in (_FINAL, _INITIAL):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    by_id = request.version >= 13
-    resolved = [broker.topics.resolve(t.topic, t.topic_id, by_id=by_id) for t in body.topics]
-    request.context = resolved
+    topics = yield from _requested_topics(broker, body, by_id=request.version >= 13)
+    request.context = topics
     bytes_max = min(body.max_bytes, _BYTES_MAX)
     fetch = FetchParams(
-        partitions=tuple(_partition_fetches(body, resolved)),
+        partitions=tuple(each for topic in topics for each in topic.fetches()),
         bytes_min=min(body.min_bytes, bytes_max),
         bytes_max=bytes_max,
         wait_ms=min(body.max_wait_ms, _WAIT_MS_MAX),
         is_committed_only=body.isolation_level == _READ_COMMITTED,
     )
-    result = broker.purgatory.submit(fetch, Parked(request, _respond))
+    waiter = Parked(request, _respond)
+    if len(fetch.partitions) <= ITEMS_PER_SLICE:
+        result = broker.purgatory.submit(fetch, waiter)
+    else:
+        reads = yield from broker.purgatory.read_in_slices(fetch)
+        result = broker.purgatory.submit_read(fetch, reads, waiter)
     if isinstance(result, int):
         request.fetch_number = result
         return PARKED
     return _respond(request, result)
 
 
-def _partition_fetches(
-    body: FetchRequest, resolved: list[ResolvedTopic]
-) -> Iterator[PartitionFetch]:
-    for requested, topic in zip(body.topics, resolved, strict=True):
-        for partition in requested.partitions:
+class _RequestedTopic:
+    """A topic of a request, and its partitions in the order of their first appearance."""
+
+    __slots__ = ("partitions", "requested", "resolved")
+
+    def __init__(self, requested: FetchTopic, resolved: ResolvedTopic) -> None:
+        self.requested = requested
+        self.resolved = resolved
+        self.partitions: dict[Partition, FetchPartition] = {}
+
+    def fetches(self) -> Iterator[PartitionFetch]:
+        topic = self.resolved
+        for partition in self.partitions.values():
             if topic.find_error(partition.partition) is None:
                 yield PartitionFetch(
                     topic=topic.name,
@@ -70,30 +87,49 @@ def _partition_fetches(
                 )
 
 
+def _requested_topics(
+    broker: Broker, body: FetchRequest, *, by_id: bool
+) -> Generator[None, Millis, list[_RequestedTopic]]:
+    """As in Kafka, the last entry for a partition counts."""
+    topics: dict[tuple[Topic, Uuid], _RequestedTopic] = {}
+    count = 0
+    for requested in body.topics:
+        topic = topics.get((requested.topic, requested.topic_id))
+        if topic is None:
+            resolved = broker.topics.resolve(requested.topic, requested.topic_id, by_id=by_id)
+            topic = _RequestedTopic(requested, resolved)
+            topics[requested.topic, requested.topic_id] = topic
+        for partition in requested.partitions:
+            topic.partitions[partition.partition] = partition
+            count += 1
+            if not count % _NAMED_PER_SLICE:
+                yield
+    return list(topics.values())
+
+
 def _respond(request: Request, result: list[LogReadResult]) -> FetchResponse:
     body: FetchRequest = request.body
-    resolved: list[ResolvedTopic] = request.context
+    requested_topics: list[_RequestedTopic] = request.context
     reads = iter(result)
     is_committed_only = body.isolation_level == _READ_COMMITTED
     topics = []
-    for requested, topic in zip(body.topics, resolved, strict=True):
+    for topic in requested_topics:
         partitions = []
-        # DEVIATION: a partition that appears twice is read twice. Kafka reads only the last one.
-        for partition in requested.partitions:
-            error = topic.find_error(partition.partition)
+        for partition in topic.partitions:
+            error = topic.resolved.find_error(partition)
             if error is not None:
-                partitions.append(_refuse(partition.partition, error))
+                partitions.append(_refuse(partition, error))
                 continue
             read = next(reads)
             partitions.append(
-                _partition(
-                    partition.partition, read, request.version, is_committed_only=is_committed_only
-                )
+                _partition(partition, read, request.version, is_committed_only=is_committed_only)
             )
         if partitions:
             topics.append(
                 FetchableTopicResponse(
-                    topic=requested.topic, topic_id=requested.topic_id, partitions=tuple(partitions)
+                    topic=topic.requested.topic,
+                    topic_id=topic.requested.topic_id,
+                    partitions=tuple(partitions),
                 )
             )
     return FetchResponse(responses=tuple(topics))

@@ -8,7 +8,7 @@ from kohort.log.limits import LEADER_EPOCH
 from kohort.log.log_segments import TimestampAndOffset
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
 from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k02_list_offsets import (
@@ -34,7 +34,7 @@ _SINCE: Final = {
 """The first version of each special timestamp."""
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> ListOffsetsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: ListOffsetsRequest = request.body
     counts = Counter(
         (topic.name, requested.partition_index)
@@ -53,6 +53,9 @@ def handle(broker: Broker, request: Request, _: Millis) -> ListOffsetsResponse:
                 partitions[requested.partition_index] = _find(
                     broker, topic.name, requested, request
                 )
+            is_search = requested.timestamp >= 0 or requested.timestamp == _NEWEST
+            if is_search or not len(partitions) % ITEMS_PER_SLICE:
+                yield
     topics = (
         ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
         for name, partitions in found.items()

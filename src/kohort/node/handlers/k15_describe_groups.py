@@ -7,7 +7,7 @@ from kohort.coordinator.commands import DescribeGroups
 from kohort.coordinator.replies import GroupsDescribed, Reply, RequestRefused
 from kohort.node.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
 from kohort.node.broker import Broker
-from kohort.node.request import PARKED, Request
+from kohort.node.request import ITEMS_PER_SLICE, PARKED, ParkedForMany, Request, SlicedWork
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k15_describe_groups import (
     DescribedGroup,
@@ -20,28 +20,43 @@ _MISSING_GROUP_ERROR_SINCE: Final = 6
 """The first version in which a missing group is an error with a message."""
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> object:
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: DescribeGroupsRequest = request.body
-    command = DescribeGroups(
-        ticket=broker.park(request, _respond),
-        group_ids=body.groups,
-        knows_missing_group=request.version >= _MISSING_GROUP_ERROR_SINCE,
-    )
-    broker.groups.submit(command, now)
+    chunks = [
+        body.groups[first : first + ITEMS_PER_SLICE]
+        for first in range(0, len(body.groups), ITEMS_PER_SLICE)
+    ] or [()]
+    waiter = ParkedForMany(request, _respond, len(chunks))
+    for index, group_ids in enumerate(chunks, 1):
+        command = DescribeGroups(
+            ticket=broker.groups.open(waiter),
+            group_ids=group_ids,
+            knows_missing_group=request.version >= _MISSING_GROUP_ERROR_SINCE,
+        )
+        broker.groups.submit(command, now)
+        if index < len(chunks):
+            now = yield
     return PARKED
 
 
-def _respond(request: Request, reply: Reply) -> DescribeGroupsResponse:
+def _respond(request: Request, replies: list[Reply]) -> SlicedWork:
     body: DescribeGroupsRequest = request.body
     operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_REQUESTED
     has_message = request.version >= _MISSING_GROUP_ERROR_SINCE
-    match reply:
-        case RequestRefused():
-            groups = [DescribedGroup(group_id=each, error_code=reply.error) for each in body.groups]
-        case GroupsDescribed():
-            groups = [_group(each, operations, has_message=has_message) for each in reply.groups]
-        case _:
-            raise AssertionError(f"unexpected reply to describe: {reply}")
+    groups: list[DescribedGroup] = []
+    for reply in replies:
+        if groups:
+            yield
+        match reply:
+            case RequestRefused():
+                asked = body.groups[len(groups) : len(groups) + ITEMS_PER_SLICE]
+                groups += [DescribedGroup(group_id=each, error_code=reply.error) for each in asked]
+            case GroupsDescribed():
+                groups += [
+                    _group(each, operations, has_message=has_message) for each in reply.groups
+                ]
+            case _:
+                raise AssertionError(f"unexpected reply to describe: {reply}")
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
 from kohort.node.describe_configs import describe_topic
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, WROTE_FILES, Request, SlicedWork
 from kohort.node.topics import (
+    PARTITIONS_MAX,
     NewTopic,
     check_named_once,
     check_partition_count,
@@ -24,39 +27,66 @@ from kohort.wire.api.k19_create_topics import (
     CreateTopicsResponse,
 )
 
+_Configs = dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]]
+"""The settings for the response, by the overrides of a topic."""
 
-def handle(broker: Broker, request: Request, _: Millis) -> CreateTopicsResponse:
+
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: CreateTopicsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
+    is_too_large = _count_partitions(broker, body) > PARTITIONS_MAX
     results: dict[Topic, CreatableTopicResult] = {}
-    accepted: list[NewTopic] = []
-    described: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}
-    for topic in {each.name: each for each in body.topics}.values():
-        try:
-            check_named_once(topic.name, counts[topic.name])
-            new = _new_topic(broker, topic)
-        except RequestRejected as error:
-            results[topic.name] = _refused(topic.name, error)
-        else:
-            # With validate_only the response has an id too, which is never used.
-            configs = described.get(overrides := tuple(new.overrides.items()))
-            if configs is None:
-                configs = described[overrides] = _describe(broker, new)
-            results[topic.name] = _created(new, broker.topics.fresh_id(), configs)
-            accepted.append(new)
-    if not body.validate_only:
-        for new, created in zip(accepted, broker.topics.create_all(accepted), strict=True):
-            if isinstance(created, CatalogTopic):
-                results[new.name] = replace(results[new.name], topic_id=created.topic_id)
+    described: _Configs = {}
+    left = iter({each.name: each for each in body.topics}.values())
+    while some := list(islice(left, ITEMS_PER_SLICE)):
+        if results:
+            yield WROTE_FILES
+        accepted: list[NewTopic] = []
+        for topic in some:
+            try:
+                check_named_once(topic.name, counts[topic.name])
+                if is_too_large:
+                    raise _TOO_MANY_PARTITIONS
+                new = _new_topic(broker, topic)
+            except RequestRejected as error:
+                results[topic.name] = _refused(topic.name, error)
             else:
-                broker.storage_errors.note(created)
-                results[new.name] = _refused(new.name, created)
+                accepted.append(new)
+                # With validate_only the response has an id too, which is never used.
+                results[topic.name] = _created(broker, new, broker.topics.fresh_id(), described)
+        if not body.validate_only:
+            _create(broker, accepted, results)
     return CreateTopicsResponse(topics=tuple(results.values()))
+
+
+def _create(
+    broker: Broker, accepted: list[NewTopic], results: dict[Topic, CreatableTopicResult]
+) -> None:
+    for new, created in zip(accepted, broker.topics.create_all(accepted), strict=True):
+        if isinstance(created, CatalogTopic):
+            results[new.name] = replace(results[new.name], topic_id=created.topic_id)
+        else:
+            broker.storage_errors.note(created)
+            results[new.name] = _refused(new.name, created)
 
 
 def _refused(name: Topic, error: RequestRejected | StorageError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.reason or None
+    )
+
+
+_TOO_MANY_PARTITIONS: Final = RequestRejected(
+    ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+)
+
+
+def _count_partitions(broker: Broker, body: CreateTopicsRequest) -> int:
+    default: int = broker.settings["num.partitions"]
+    return sum(
+        len(topic.assignments)
+        or (default if topic.num_partitions == -1 else max(0, topic.num_partitions))
+        for topic in body.topics
     )
 
 
@@ -96,8 +126,12 @@ def _manual_assignment(broker: Broker, requested: CreatableTopic) -> int:
 
 
 def _created(
-    new: NewTopic, topic_id: Uuid, configs: tuple[CreatableTopicConfigs, ...]
+    broker: Broker, new: NewTopic, topic_id: Uuid, described: _Configs
 ) -> CreatableTopicResult:
+    overrides = tuple(new.overrides.items())
+    configs = described.get(overrides)
+    if configs is None:
+        configs = described[overrides] = _describe(broker, new)
     return CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
@@ -109,7 +143,6 @@ def _created(
 
 
 def _describe(broker: Broker, new: NewTopic) -> tuple[CreatableTopicConfigs, ...]:
-    """The same for all topics with the same overrides."""
     return tuple(
         CreatableTopicConfigs(
             name=config.name,

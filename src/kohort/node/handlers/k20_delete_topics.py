@@ -1,12 +1,13 @@
 """DeleteTopics: by name or by id. The committed offsets of the topics are removed."""
 
 from collections import Counter
+from itertools import islice
 from typing import Final
 
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.request import AfterSync, Request
+from kohort.node.request import ITEMS_PER_SLICE, WROTE_FILES, AfterSync, Request, SlicedWork
 from kohort.node.topics import check_named_once
 from kohort.types import ZERO_UUID, ErrorCode, Millis, Topic, Uuid
 from kohort.wire.api.k20_delete_topics import (
@@ -24,7 +25,7 @@ _TWICE: Final = RequestRejected(
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> AfterSync:
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: DeleteTopicsRequest = request.body
     requested: Counter[_Key] = Counter((each.name, each.topic_id) for each in body.topics)
     if request.version < 6:
@@ -32,34 +33,48 @@ def handle(broker: Broker, request: Request, now: Millis) -> AfterSync:
     found = {key: _find(broker, *key) for key in requested}
     by_name = {topic.topic_id for (name, _), topic in found.items() if name is not None and topic}
     by_id = {topic_id for name, topic_id in requested if name is None}
+    twice = by_name & by_id
     responses: list[DeletableTopicResult] = []
-    accepted: dict[int, tuple[CatalogTopic, Topic | None]] = {}
-    """The topics to delete with the requested names, by the position of their responses."""
-    for (name, topic_id), times in requested.items():
-        topic = found[name, topic_id]
-        if name is None and times == 1 and topic_id in by_name:
-            continue  # `_check` reports the error for the name
-        try:
-            _check(broker, name, topic_id, request.version)
-            check_named_once(name or "the topic id", times)
-            if topic is None:
-                raise _missing(name)
-            if topic.topic_id in by_name & by_id:
-                responses.append(_refuse(name, topic.topic_id, _TWICE))
-                continue
-            broker.topics.check_deletion(topic.name)
-            accepted[len(responses)] = topic, name
-            responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-        except RequestRejected as error:
-            responses.append(_refuse(name, topic_id, error))
+    left = iter(requested.items())
+    while some := dict(islice(left, ITEMS_PER_SLICE)):
+        if responses:
+            now = yield WROTE_FILES
+        accepted: dict[int, tuple[CatalogTopic, Topic | None]] = {}
+        """The topics to delete with the requested names, by the position of their responses."""
+        for (name, topic_id), times in some.items():
+            if name is None and times == 1 and topic_id in by_name:
+                continue  # `_check` reports the error for the name
+            try:
+                _check(broker, name, topic_id, request.version)
+                check_named_once(name or "the topic id", times)
+                # Found again: another request may have deleted it since the last slice.
+                topic = _find(broker, name, topic_id)
+                if topic is None:
+                    raise _missing(name)
+                if topic.topic_id in twice:
+                    responses.append(_refuse(name, topic.topic_id, _TWICE))
+                    continue
+                broker.topics.check_deletion(topic.name)
+                accepted[len(responses)] = topic, name
+                responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+            except RequestRejected as error:
+                responses.append(_refuse(name, topic_id, error))
+        _delete(broker, accepted, responses, now)
+    return AfterSync(DeleteTopicsResponse(responses=tuple(responses)))
+
+
+def _delete(
+    broker: Broker,
+    accepted: dict[int, tuple[CatalogTopic, Topic | None]],
+    responses: list[DeletableTopicResult],
+    now: Millis,
+) -> None:
     try:
         broker.delete_topics([topic for topic, _ in accepted.values()], now)
     except StorageError as error:
         broker.storage_errors.note(error)
         for position, (topic, name) in accepted.items():
             responses[position] = _refuse(name, topic.topic_id, error)
-    response = DeleteTopicsResponse(responses=tuple(responses))
-    return AfterSync(response)
 
 
 def _find(broker: Broker, name: Topic | None, topic_id: Uuid) -> CatalogTopic | None:

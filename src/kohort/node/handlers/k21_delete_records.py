@@ -4,7 +4,7 @@ from typing import Final
 
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import WROTE_FILES, Request, SlicedWork
 from kohort.node.topics import is_internal
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k21_delete_records import (
@@ -17,20 +17,18 @@ from kohort.wire.api.k21_delete_records import (
 _HIGH_WATERMARK: Final = -1
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> DeleteRecordsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: DeleteRecordsRequest = request.body
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(
-                    _delete(broker, topic.name, requested.partition_index, requested.offset)
-                    for requested in topic.partitions
-                ),
+    topics = []
+    for topic in body.topics:
+        partitions = []
+        for requested in topic.partitions:
+            partitions.append(
+                _delete(broker, topic.name, requested.partition_index, requested.offset)
             )
-            for topic in body.topics
-        )
-    )
+            yield WROTE_FILES
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(partitions)))
+    return DeleteRecordsResponse(topics=tuple(topics))
 
 
 def _delete(

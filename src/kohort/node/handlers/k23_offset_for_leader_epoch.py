@@ -2,7 +2,7 @@
 
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
 from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k23_offset_for_leader_epoch import (
@@ -14,19 +14,19 @@ from kohort.wire.api.k23_offset_for_leader_epoch import (
 )
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> OffsetForLeaderEpochResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: OffsetForLeaderEpochRequest = request.body
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(
-                    _find_end(broker, topic.topic, requested) for requested in topic.partitions
-                ),
-            )
-            for topic in body.topics
-        )
-    )
+    topics = []
+    for topic in body.topics:
+        partitions = []
+        for requested in topic.partitions:
+            partitions.append(_find_end(broker, topic.topic, requested))
+            if not len(partitions) % ITEMS_PER_SLICE:
+                yield
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions)))
+        if not len(topics) % ITEMS_PER_SLICE:
+            yield
+    return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
 def _find_end(broker: Broker, topic: Topic, requested: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -1,10 +1,12 @@
 """DescribeConfigs: the settings of topics and of this broker."""
 
+from typing import Final
+
 from kohort.log.errors import RequestRejected
 from kohort.log.file_names import check_topic_name
 from kohort.node.broker import Broker
 from kohort.node.describe_configs import ConfigEntry, describe_broker, describe_topic
-from kohort.node.request import Request
+from kohort.node.request import Request, SlicedWork
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k32_describe_configs import (
     DescribeConfigsRequest,
@@ -17,12 +19,18 @@ from kohort.wire.api.k32_describe_configs import (
 
 _TOPIC, _NODE = 2, 4
 
+_RESOURCES_PER_SLICE: Final = 4
+"""Each has dozens of settings."""
 
-def handle(broker: Broker, request: Request, _: Millis) -> DescribeConfigsResponse:
+
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: DescribeConfigsRequest = request.body
-    return DescribeConfigsResponse(
-        results=tuple(_describe(broker, body, resource) for resource in body.resources)
-    )
+    results = []
+    for resource in body.resources:
+        results.append(_describe(broker, body, resource))
+        if not len(results) % _RESOURCES_PER_SLICE:
+            yield
+    return DescribeConfigsResponse(results=tuple(results))
 
 
 def _describe(
@@ -38,7 +46,7 @@ def _describe(
             resource_type=kind,
             resource_name=name,
         )
-    wanted = resource.configuration_keys
+    wanted = set(resource.configuration_keys or ())
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
         resource_type=kind,

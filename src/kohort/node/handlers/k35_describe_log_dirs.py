@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kohort.log.catalog import Catalog
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
 from kohort.types import Millis, Partition, Topic
 from kohort.wire.api.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -16,16 +16,21 @@ from kohort.wire.api.k35_describe_log_dirs import (
 )
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> DescribeLogDirsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: DescribeLogDirsRequest = request.body
     catalog = broker.topics.catalog
+    topics = []
+    left = ITEMS_PER_SLICE
+    for name, requested in _find_requested(catalog, body):
+        partitions = tuple(_partitions(catalog, name, requested))
+        topics.append(DescribeLogDirsTopic(name=name, partitions=partitions))
+        left -= 1 + len(requested)
+        if left <= 0:
+            yield
+            left = ITEMS_PER_SLICE
     # DEVIATION: the size of the volume is not returned.
     directory = DescribeLogDirsResult(
-        log_dir=str(Path(catalog.directory).absolute()),
-        topics=tuple(
-            DescribeLogDirsTopic(name=name, partitions=tuple(_partitions(catalog, name, requested)))
-            for name, requested in _find_requested(catalog, body)
-        ),
+        log_dir=str(Path(catalog.directory).absolute()), topics=tuple(topics)
     )
     return DescribeLogDirsResponse(results=(directory,))
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import WROTE_FILES, Request, SlicedWork
 from kohort.node.topics import check_named_once, check_replicas
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k37_create_partitions import (
@@ -15,7 +15,7 @@ from kohort.wire.api.k37_create_partitions import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> CreatePartitionsResponse:
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: CreatePartitionsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
     results = []
@@ -34,6 +34,8 @@ def handle(broker: Broker, request: Request, now: Millis) -> CreatePartitionsRes
             )
         else:
             results.append(CreatePartitionsTopicResult(name=topic.name))
+        if len(results) < len(counts):
+            now = yield WROTE_FILES
     return CreatePartitionsResponse(results=tuple(results))
 
 

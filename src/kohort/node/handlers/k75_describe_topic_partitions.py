@@ -1,13 +1,13 @@
 """DescribeTopicPartitions: pages through the partitions, ordered by topic name."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Final
 
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.authorized_operations import NOT_REQUESTED, TOPIC_OPERATIONS
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
 from kohort.node.topics import is_internal, unknown_topic_error
 from kohort.types import ErrorCode, Millis, Partition, Topic
 from kohort.wire.api.k75_describe_topic_partitions import (
@@ -24,14 +24,14 @@ _PAGE_MAX: Final = 2000
 """Partitions in one response; protects memory. Kafka's max.request.partition.size.limit."""
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> DescribeTopicPartitionsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: DescribeTopicPartitionsRequest = request.body
     names = _names(broker, body)
     if names is None:
         return DescribeTopicPartitionsResponse(
             topics=tuple(_error_topic(t.name, _BAD_CURSOR) for t in body.topics)
         )
-    return _page(broker, names, body)
+    return (yield from _page(broker, names, body))
 
 
 def _names(broker: Broker, body: DescribeTopicPartitionsRequest) -> list[Topic] | None:
@@ -50,11 +50,13 @@ def _names(broker: Broker, body: DescribeTopicPartitionsRequest) -> list[Topic] 
 
 def _page(
     broker: Broker, names: list[Topic], body: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> Generator[None, Millis, DescribeTopicPartitionsResponse]:
     left = max(1, min(_PAGE_MAX, body.response_partition_limit))
     first = Partition(0) if body.cursor is None else body.cursor.partition_index
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in names:
+    for index, name in enumerate(names, 1):
+        if not index % ITEMS_PER_SLICE:
+            yield
         if body.cursor is None or name != body.cursor.topic_name:
             first = Partition(0)
         if left == 0:
