@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from kohort.wire.errors import MalformedMessage
 from kohort.wire.records import find_record_fault
-from kohort.wire.varint import VARINT, continue_uvarint, continue_uvarlong, read_varint
+from kohort.wire.varint import continue_uvarint, continue_uvarlong, read_varint
 
 _MESSAGE: Final = "RecordBatch"
 
@@ -22,8 +22,8 @@ _TWO_BYTES: Final = 8192
 """The first offset deltas that take two bytes, and three."""
 
 _DELTAS: Final = (
-    (bytes(VARINT[delta][0] for delta in range(_ONE_BYTE)),),
-    tuple(bytes(VARINT[delta][at] for delta in range(_ONE_BYTE, _TWO_BYTES)) for at in range(2)),
+    (bytes(range(0, 128, 2)),),
+    (bytes(range(128, 256, 2)) * 127, b"".join(bytes([high]) * 64 for high in range(1, 128))),
 )
 """The bytes of consecutive offset deltas that take one byte, and of those that take two."""
 
@@ -38,14 +38,10 @@ _RUN_PAUSE: Final = 32
 def check_records(  # noqa: C901 - not split, because a call per number is too slow
     body: bytes, pos: int, first: int, last: int
 ) -> int:
-    """Check the records with the indexes from `first` up to `last`; the first one is at `pos`.
+    """Check the records from index `first` up to `last`, of which the first is at `pos`.
 
-    Returns the position after them. Raises MalformedMessage.
-    """
-    # Numbers of two bytes are frequent: reading them here saves a third of the time.
-    index, start = first, pos
-    next_run = first
-    before = 0
+    Returns the position after them. Raises MalformedMessage."""
+    index, start, next_run, before = first, pos, first, 0
     try:
         while index < last:
             start = pos
@@ -62,8 +58,7 @@ def check_records(  # noqa: C901 - not split, because a call per number is too s
                 if count < _RUN_MIN:
                     next_run = index + _RUN_PAUSE
                 if count:
-                    index += count
-                    pos = end
+                    index, pos = index + count, end
                     continue
             before = length
             end = pos + (length >> 1)
@@ -90,18 +85,11 @@ def check_records(  # noqa: C901 - not split, because a call per number is too s
             n = body[pos]
             pos += 1
             if n > 127:
-                if (m := body[pos]) < 128:
-                    n += (m << 7) - 128
-                    pos += 1
-                else:
-                    n, pos = continue_uvarint(body, pos, n)
+                n, pos = continue_uvarint(body, pos, n)
             if n != 1:
                 pos += n >> 1
                 odd |= n
-            if body[pos]:
-                pos = _skip_headers(body, pos, end)
-            else:
-                pos += 1
+            pos = _skip_headers(body, pos, end) if body[pos] else pos + 1
             if pos != end or delta != index + index or odd & 1:
                 _reject()
             index += 1
