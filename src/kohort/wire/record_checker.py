@@ -69,11 +69,7 @@ def check_records(  # noqa: C901 - not split, because a call per number is too s
             delta = body[pos]
             pos += 1
             if delta > 127:
-                if (n := body[pos]) < 128:
-                    delta += (n << 7) - 128
-                    pos += 1
-                else:
-                    delta, pos = continue_uvarint(body, pos, delta)
+                delta, pos = continue_uvarint(body, pos, delta)
             n = body[pos]
             pos += 1
             if n > 127:
