@@ -8,7 +8,7 @@ from kohort.log.catalog import Catalog
 from kohort.log.disk import Disk
 from kohort.log.limits import Limits
 from kohort.log.partition import PartitionLog
-from kohort.log.segment_swap import Repair
+from kohort.log.repair import Repair
 from kohort.types import Millis, Offset, ProducerEpoch, ProducerId, Topic, Uuid
 from kohort.wire.batch import (
     NO_PRODUCER_EPOCH,

@@ -24,6 +24,7 @@ from tests.log.log_setup import (
     numbered_batch,
     open_catalog,
     open_log,
+    open_with_repairs,
 )
 
 OTHER_ID = Uuid(b"o" * 16)
@@ -77,6 +78,7 @@ def test_catalog_file_format(tmp_path: Path) -> None:
         line = (tmp_path / "kohort-catalog.journal").read_bytes()
 
     assert content.pop("cluster_id")
+    assert content.pop("crc32c")
     assert content == {
         "format": 2,
         "sequence": 0,
@@ -346,14 +348,16 @@ def test_invalid_catalog_file_is_rejected(content: str, message: str, tmp_path: 
     assert (tmp_path / "kohort-catalog.json").read_text() == content
 
 
-def test_partition_directory_of_another_topic_id_is_rejected(tmp_path: Path) -> None:
+def test_partition_directory_of_another_topic_id_is_refused(tmp_path: Path) -> None:
     with open_log(tmp_path) as log:
         log.append(numbered_batch(0), NOW)
     metadata = tmp_path / f"{TOPIC}-0" / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: b29vb29vb29vb29vb29vbw")
 
-    with pytest.raises(DataDirectoryError, match="belongs to another topic of the same name"):
-        open_catalog(tmp_path)
+    catalog, (refused,) = open_with_repairs(tmp_path)
+
+    assert "belongs to another topic of the same name" in refused.reason
+    assert get_log(catalog).is_refused
 
 
 def test_data_directory_is_locked_until_close(tmp_path: Path) -> None:

@@ -167,8 +167,10 @@ def test_corrupt_sealed_segment_raises_corrupt_file(tmp_path: Path) -> None:
     data[8:12] = b"\xff\xff\xff\xff"
     segment.write_bytes(data)
 
-    with open_log(tmp_path) as log, pytest.raises(CorruptFile):
-        log.read(Offset(1), 100, at_least_one=True)
+    with open_log(tmp_path) as log:
+        with pytest.raises(CorruptFile):
+            log.read(Offset(0), 100, at_least_one=True)
+        assert headers_of(log.read(Offset(1), 1, at_least_one=True))[0].base_offset == 1
 
 
 def test_lookup_needs_more_than_one_header_read() -> None:

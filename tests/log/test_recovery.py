@@ -7,6 +7,7 @@ import pytest
 
 from kohort.log.catalog import Catalog
 from kohort.log.index import OFFSET_ENTRY
+from kohort.log.repair import RepairKind
 from kohort.types import Offset
 from tests.log.faulty_disks import MemoryDisk
 from tests.log.log_setup import (
@@ -142,10 +143,10 @@ def test_missing_synced_records_are_reported() -> None:
     disk = disk_after_kill()
     del disk.content(FIRST)[2 * SIZE :]
 
-    catalog, repairs = open_with_repairs(disk)
+    catalog, (refused,) = open_with_repairs(disk)
 
-    assert get_log(catalog).end_offset == 2
-    assert [each.reason for each in repairs] == ["synced records up to offset 4 are missing"]
+    assert get_log(catalog).is_refused
+    assert refused.reason.startswith("offsets 2 to 3 are missing")
 
 
 def test_without_a_recovery_point_every_batch_is_checked() -> None:
@@ -397,9 +398,12 @@ def test_log_truncated_at_the_last_index_entry_is_recovered() -> None:
     *_, (_, position) = OFFSET_ENTRY.iter_unpack(bytes(entries))
     del disk.content(FIRST)[position:]
 
-    with open_log(disk) as log:
-        assert log.end_offset == position // SIZE
-        assert log.append(numbered_batch(9), NOW).base_offset == position // SIZE
+    catalog, repairs = Catalog.open(disk, NOW, accepted_losses={DIRECTORY})
+
+    assert repairs[-1].kind is RepairKind.DATA_LOSS_ACCEPTED
+    log = get_log(catalog)
+    assert offsets(read_all(log)) == [*range(position // SIZE)]
+    assert log.append(numbered_batch(9), NOW).base_offset == 20
 
 
 def test_missing_partition_directory_is_created() -> None:

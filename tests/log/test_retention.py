@@ -176,4 +176,4 @@ def test_log_start_offset_checkpoint_is_written(tmp_path: Path) -> None:
 
         checkpoint = (tmp_path / "log-start-offset-checkpoint").read_text()
 
-        assert checkpoint == f"0\n1\n{TOPIC} 0 3\n"
+        assert checkpoint.startswith(f"0\n2\n{TOPIC} 0 3\n__kohort_checksum 0 ")

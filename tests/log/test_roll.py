@@ -111,6 +111,7 @@ def test_file_names_match_kafka(tmp_path: Path) -> None:
         ".lock",
         "kohort-catalog.journal",
         "kohort-catalog.json",
+        "log-start-offset-checkpoint",
         f"{TOPIC}-0",
         "recovery-point-offset-checkpoint",
     ]

@@ -8,6 +8,7 @@ from kohort.coordinator.commands import Command, Ticket
 from kohort.log.catalog import Catalog
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.disk import Disk
+from kohort.log.repair import OnRepair, ignore_repair
 from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch
 from kohort.node.broker import Address, Broker
@@ -107,9 +108,15 @@ class BrokerHarness:
     """A broker on a directory with a manual clock; each request is one loop iteration."""
 
     def __init__(
-        self, where: Path | Disk, settings: Mapping[str, str] | None = None, *, syncs: bool = False
+        self,
+        where: Path | Disk,
+        settings: Mapping[str, str] | None = None,
+        *,
+        syncs: bool = False,
+        on_repair: OnRepair = ignore_repair,
     ) -> None:
         self.now = START
+        self._on_repair = on_repair
         self._syncs = syncs
         self._where = where
         self._settings = BrokerConfig(settings)
@@ -117,7 +124,10 @@ class BrokerHarness:
 
     def _open(self) -> None:
         defaults = self._settings.topic_defaults()
-        self.catalog, _ = Catalog.open(self._where, self.now, defaults)
+        self.catalog, repairs = Catalog.open(self._where, self.now, defaults)
+        self.catalog.on_repair = self._on_repair
+        for repair in repairs:
+            self._on_repair(repair)
         topics = Topics(self.catalog, self._settings)
         self._syncer = Syncer(_ManualSync()) if self._syncs else None
         self.broker = Broker(self._settings, topics, self._syncer)

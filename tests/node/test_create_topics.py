@@ -375,11 +375,11 @@ def test_offsets_of_a_topic_deleted_during_loading_are_removed_afterwards(
 def test_topics_of_one_request_are_one_change_of_the_catalog() -> None:
     disk = CrashingDisk(MemoryDisk())
     harness = BrokerHarness(disk)
-    topics = tuple(new(f"t{each}", 20) for each in range(100))
+    topics = tuple(new(f"t{each}", 20) for each in range(50))
     before = disk.changes
 
     created = harness.answer(CreateTopicsRequest(topics=topics), 7).topics
-    asked = tuple(MetadataRequestTopic(name=Topic(f"u{each}")) for each in range(100))
+    asked = tuple(MetadataRequestTopic(name=Topic(f"u{each}")) for each in range(50))
     found = harness.answer(MetadataRequest(topics=asked), 9).topics
     names = tuple(topic.name for topic in (*created, *found))
     deleted = harness.answer(DeleteTopicsRequest(topic_names=names), 5).responses

@@ -198,9 +198,9 @@ def test_topic_deleted_while_its_batch_is_validated_refuses_the_batch(
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_topics_are_created_one_after_the_other(loop: RecordingLoop) -> None:
+def test_a_hundred_topics_are_created_at_a_time(loop: RecordingLoop) -> None:
     client, other = Client(loop), Client(loop)
-    names = tuple(MetadataRequestTopic(name=Topic(f"new-{n}")) for n in range(10))
+    names = tuple(MetadataRequestTopic(name=Topic(f"new-{n}")) for n in range(1_000))
 
     client.send((MetadataRequest(topics=names), 9))
     other.send((HEARTBEAT, 4))
@@ -209,7 +209,7 @@ def test_topics_are_created_one_after_the_other(loop: RecordingLoop) -> None:
     assert len(other.responses()) == 1
     assert iterations >= 7
     _, body = decode_response(client.responses()[0], 3, 9)
-    assert [topic.error_code for topic in body.topics] == [0] * 10
+    assert [topic.error_code for topic in body.topics] == [0] * 1_000
 
 
 def test_auto_creation_is_limited_per_request(tmp_path: Path) -> None:

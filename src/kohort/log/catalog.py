@@ -8,7 +8,7 @@ topic change does not depend on the number of topics and partitions. Callers pas
 import base64
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,13 @@ from kohort.log.catalog_file import (
 from kohort.log.catalog_journal import CatalogJournal, write_new_catalog
 from kohort.log.checkpoint import Checkpoints, encode_clean_shutdown
 from kohort.log.disk import Disk, Lock
-from kohort.log.errors import RequestRejected, StorageError
+from kohort.log.errors import (
+    CorruptFile,
+    DataDirectoryError,
+    RecordsMissing,
+    RequestRejected,
+    StorageError,
+)
 from kohort.log.limits import Limits
 from kohort.log.os_disk import OsDisk
 from kohort.log.partition import PartitionLog
@@ -35,9 +41,10 @@ from kohort.log.recovery import (
     LoadedLog,
     LoadParameters,
     load_partition,
+    refuse_partition,
     unwritten_partition,
 )
-from kohort.log.segment_swap import Repair
+from kohort.log.repair import OnRepair, Repair, RepairKind, ignore_repair
 from kohort.log.sync_queue import PendingSync
 from kohort.log.topic_config import TopicSettings, parse_settings
 from kohort.types import ErrorCode, Millis, Partition, ProducerId, Topic, Uuid
@@ -81,6 +88,9 @@ class Catalog:
         self._cleaner = CatalogCleaner(
             self._files, self._flush_checkpoints, self._directories, self._journal
         )
+        self._accepted_losses: Set[str] = frozenset()
+        self.on_repair: OnRepair = ignore_repair
+        """Gets what is found and repaired after the start."""
 
     @classmethod
     def open(
@@ -91,8 +101,13 @@ class Catalog:
         *,
         cluster_id: str | None = None,
         limits: Limits = _LIMITS,
+        accepted_losses: Set[str] = frozenset(),
     ) -> "tuple[Catalog, tuple[Repair, ...]]":
         """Open a data directory, or create it. Returns the catalog and the repairs made.
+
+        A partition with missing or unreadable files is refused, and all others are opened.
+        `accepted_losses` are the directories of partitions that are opened in spite of missing
+        records. Later repairs go to `on_repair`.
 
         `defaults` are topic settings for topics without an override. A new directory stores
         `cluster_id`; if None, an id is derived from the directory name and the time.
@@ -107,6 +122,7 @@ class Catalog:
             if stored is None:
                 stored = _create(disk, cluster_id or _derive_cluster_id(disk.name, now))
             catalog = cls(disk, lock, stored, defaults, limits)
+            catalog._accepted_losses = accepted_losses
             return catalog, tuple(catalog._load(now))
         except BaseException:
             lock.release()
@@ -117,6 +133,9 @@ class Catalog:
             # From now on a restart without a clean shutdown needs recovery.
             self._disk.remove(file_names.CLEAN_SHUTDOWN)
             self._disk.sync_directory("")
+        for path in self._checkpoints.find_damaged():
+            reason = "its content is damaged, so all logs are validated and no loss is noticed"
+            yield Repair(path=path, reason=reason)
         yield from self._directories.clean_up(self._content)
         self._checkpoints.keep_only(set(self._content.topics))
         for topic in self._content.topics.values():
@@ -124,9 +143,10 @@ class Catalog:
             self._logs[topic.name] = logs
             for number in map(Partition, range(topic.partition_count)):
                 if self._is_stored(topic.name, number):
-                    logs[number], repairs = self._open_partition(topic, number, now)
+                    logs[number], repairs = self._open_or_refuse(topic, number, now)
                     yield from repairs
         self._is_clean = False
+        self._accepted_losses = frozenset()
         with contextlib.suppress(StorageError):
             # On a full disk the journal stays long.
             self._journal.shorten()
@@ -139,54 +159,67 @@ class Catalog:
             or self._checkpoints.start_offsets.find(topic, partition) is not None
         )
 
-    def _open_partition(
+    def _open_or_refuse(
         self, topic: CatalogTopic, partition: Partition, now: Millis
     ) -> tuple[PartitionLog, tuple[Repair, ...]]:
-        listed = self._directories.prepare(topic, partition)
+        directory = file_names.partition_directory(topic.name, partition)
+        parameters = self._load_parameters(topic, partition)
+        try:
+            parameters = replace(parameters, listed=self._directories.prepare(topic, partition))
+            loaded = load_partition(self._disk, directory, parameters, self._limits, now)
+        except (CorruptFile, RecordsMissing, DataDirectoryError) as error:
+            reason = error.reason if isinstance(error, RecordsMissing) else str(error)
+            known = refuse_partition(self._disk, directory, parameters, self._limits)
+            refusal = StorageError(directory, "open", reason)
+            repair = Repair(path=directory, reason=reason, kind=RepairKind.PARTITION_REFUSED)
+            return self._new_log(topic, partition, known, refusal=refusal), (repair,)
+        return self._new_log(topic, partition, loaded), loaded.repairs
+
+    def _load_parameters(self, topic: CatalogTopic, partition: Partition) -> LoadParameters:
         settings = self._parse(topic.settings)
-        parameters = LoadParameters(
-            listed=listed,
+        directory = file_names.partition_directory(topic.name, partition)
+        return LoadParameters(
+            listed={},
             start_offset=self._checkpoints.start_offsets.find(topic.name, partition),
             recovery_point=self._checkpoints.recovery_points.find(topic.name, partition),
             is_clean=self._is_clean,
             index_interval_bytes=settings.index_interval_bytes,
+            accepts_loss=directory in self._accepted_losses,
         )
-        directory = file_names.partition_directory(topic.name, partition)
-        loaded = load_partition(self._disk, directory, parameters, self._limits, now)
-        return self._new_log(topic, partition, settings, loaded), loaded.repairs
 
     def _unwritten_partition(self, topic: CatalogTopic, partition: Partition) -> PartitionLog:
         """The log of a partition without files; its first append creates them."""
         directory = file_names.partition_directory(topic.name, partition)
         loaded = unwritten_partition(self._disk, directory, self._limits)
         return self._new_log(
-            topic,
-            partition,
-            self._parse(topic.settings),
-            loaded,
-            lambda: self._directories.prepare(topic, partition),
+            topic, partition, loaded, lambda: self._directories.prepare(topic, partition)
         )
 
     def _new_log(
         self,
         topic: CatalogTopic,
         partition: Partition,
-        settings: TopicSettings,
         loaded: LoadedLog,
         create_directory: Callable[[], object] | None = None,
+        refusal: StorageError | None = None,
     ) -> PartitionLog:
         return PartitionLog(
             disk=self._disk,
             directory=file_names.partition_directory(topic.name, partition),
             topic=topic.name,
             partition=partition,
-            settings=settings,
+            settings=self._parse(topic.settings),
             limits=self._limits,
             checkpoints=self._checkpoints,
             loaded=loaded,
             written=self._written,
             create_directory=create_directory,
+            on_repair=self._report,
+            refusal=refusal,
         )
+
+    def _report(self, repair: Repair) -> None:
+        self.on_repair(repair)
 
     def _parse(self, settings: Mapping[str, str]) -> TopicSettings:
         """Most topics have the same overrides, or none."""
@@ -371,9 +404,12 @@ class Catalog:
         return self._cleaner.clean(now, budget_bytes)
 
     def _files(self) -> list[PartitionLog]:
-        """The logs that have files."""
+        """The logs that have files and can be used."""
         return [
-            log for logs in self._logs.values() for log in logs if log is not None and log.has_files
+            log
+            for logs in self._logs.values()
+            for log in logs
+            if log is not None and log.has_files and not log.is_refused
         ]
 
     def abandon(self) -> None:

@@ -4,7 +4,8 @@ The catalog file is a snapshot:
 
     {"format": 2, "sequence": ..., "cluster_id": ..., "next_producer_id": ...,
      "topics": {name: {"topic_id": ..., "partitions": ..., "settings": {...}}},
-     "deleting": [{"name": ..., "topic_id": ..., "partitions": ...}]}
+     "deleting": [{"name": ..., "topic_id": ..., "partitions": ...}],
+     "crc32c": ...}
 
 The journal has the changes since then, one per line: the CRC-32C of the JSON text in hexadecimal, a
 space, and the JSON text. Each has the sequence number after that of the change before. A change
@@ -15,7 +16,8 @@ that the snapshot includes, because its number is not higher than that of the sn
 
 Format 1 had no journal: the file was replaced at every change. It is read as it is, and replaced at
 the first change. A change that older versions cannot read increments the format number: older
-versions then reject the directory before they change it. Unknown fields are dropped.
+versions then reject the directory before they change it. Unknown fields are dropped. The checksum
+of the snapshot is that of its other fields as one line of JSON; a file without it is accepted.
 """
 
 import json
@@ -32,6 +34,8 @@ from kohort.wire.batch_header import checksum
 
 FORMAT: Final = 2
 _FORMAT_WITHOUT_JOURNAL: Final = 1
+
+_CHECKSUM: Final = "crc32c"
 
 _ALLOWED_WITHOUT_CATALOG: Final = frozenset(
     {LOCK, CATALOG + ".tmp", CATALOG_JOURNAL, CATALOG_JOURNAL + ".tmp", "lost+found"}
@@ -133,23 +137,32 @@ def _check_not_foreign(disk: Disk) -> None:
 
 def encode_content(content: CatalogContent) -> bytes:
     """One topic per line."""
-    fields = {
+    table: dict[str, Any] = {
         "format": FORMAT,
         "sequence": content.sequence,
         "cluster_id": content.cluster_id,
         "next_producer_id": content.next_producer_id,
+        "topics": {topic.name: _encode_topic(topic) for topic in content.topics.values()},
+        "deleting": [
+            {"name": topic.name, **_encode_topic(topic)} for topic in content.deleting.values()
+        ],
     }
-    lines = [f'"{key}": {json.dumps(each)}' for key, each in fields.items()]
-    topics = ",\n".join(
-        f"{json.dumps(topic.name)}: {json.dumps(_encode_topic(topic))}"
-        for topic in content.topics.values()
-    )
-    deleting = ",\n".join(
-        json.dumps({"name": topic.name, **_encode_topic(topic)})
-        for topic in content.deleting.values()
-    )
-    lines += [f'"topics": {{\n{topics}\n}}', f'"deleting": [\n{deleting}\n]']
+    table[_CHECKSUM] = _checksum(table)
+    lines = [f'"{key}": {_encode_value(each)}' for key, each in table.items()]
     return ("{" + ",\n".join(lines) + "}\n").encode()
+
+
+def _encode_value(value: object) -> str:
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n}"
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+    return json.dumps(value)
+
+
+def _checksum(table: Mapping[str, Any]) -> int:
+    return checksum(json.dumps(table).encode())
 
 
 def encode_change(change: CatalogChange, sequence: int) -> bytes:
@@ -208,6 +221,12 @@ def _read_snapshot(disk: Disk) -> tuple[CatalogContent, int]:
             raise DataDirectoryError(
                 f"{where} has format {format_number}, written by a newer version of Kohort;"
                 f" this version supports up to {FORMAT}"
+            )
+        stored_checksum = stored.pop(_CHECKSUM, None)
+        if stored_checksum is not None and stored_checksum != _checksum(stored):
+            raise DataDirectoryError(
+                f"{where} is corrupt: its checksum is wrong; restore the file, or correct it and"
+                f" remove the field {_CHECKSUM}"
             )
         return _decode_content(stored), format_number
     except (ValueError, KeyError, TypeError, AttributeError) as error:

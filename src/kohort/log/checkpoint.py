@@ -1,7 +1,8 @@
 """Checkpoint and metadata files, in Kafka's formats.
 
 An offset checkpoint has a version, the number of entries, and one line per entry: topic, partition,
-offset.
+offset. Its last entry has the CRC-32C of the others in place of an offset, under a name that no
+topic has. Kafka ignores it. Files without it are accepted.
 """
 
 import base64
@@ -13,8 +14,11 @@ from kohort.log import file_names
 from kohort.log.disk import Disk, read_file
 from kohort.log.limits import LEADER_EPOCH
 from kohort.types import Offset, Partition, Topic, Uuid
+from kohort.wire.batch_header import checksum
 
 _VERSION: Final = 0
+
+_CHECKSUM: Final = "__kohort_checksum"
 
 
 class OffsetCheckpoint:
@@ -25,9 +29,11 @@ class OffsetCheckpoint:
     ) -> None:
         self._disk = disk
         self._sync_names = sync_names
-        self._path = path
-        self._offsets = _decode(read_file(disk, path)) if exists else {}
+        self.path = path
+        decoded = _decode(read_file(disk, path)) if exists else {}
+        self._offsets = decoded or {}
         self._is_changed = False
+        self.is_damaged = decoded is None
 
     def find(self, topic: Topic, partition: Partition) -> Offset | None:
         return self._offsets.get((topic, partition))
@@ -49,7 +55,7 @@ class OffsetCheckpoint:
     def flush(self) -> None:
         if self._is_changed:
             self._sync_names()
-            self._disk.write_atomically(self._path, _encode(self._offsets))
+            self._disk.write_atomically(self.path, _encode(self._offsets))
             self._is_changed = False
 
 
@@ -85,6 +91,10 @@ class Checkpoints:
         for checkpoint in self._all:
             checkpoint.flush()
 
+    def find_damaged(self) -> tuple[str, ...]:
+        """The names of files that could not be read. Their entries are missing."""
+        return tuple(each.path for each in self._all if each.is_damaged)
+
     @property
     def _all(self) -> tuple[OffsetCheckpoint, ...]:
         return self.start_offsets, self.recovery_points, self.cleaned_offsets
@@ -92,22 +102,28 @@ class Checkpoints:
 
 def _encode(offsets: Mapping[tuple[Topic, Partition], Offset]) -> bytes:
     lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items()]
+    if lines:
+        lines.append(f"{_CHECKSUM} 0 {checksum(''.join(lines).encode())}\n")
     return f"{_VERSION}\n{len(lines)}\n{''.join(lines)}".encode()
 
 
-def _decode(data: bytes) -> dict[tuple[Topic, Partition], Offset]:
-    """Empty if the file is invalid: a log can be opened without any checkpoint."""
+def _decode(data: bytes) -> dict[tuple[Topic, Partition], Offset] | None:
+    """None if the file is invalid: a log can be opened without any checkpoint."""
     try:
         version, count, *lines = data.decode().splitlines()
         if int(version) != _VERSION or int(count) != len(lines):
-            return {}
+            return None
+        if lines and lines[-1].startswith(_CHECKSUM):
+            stored = int(lines.pop().split()[2])
+            if stored != checksum("".join(f"{line}\n" for line in lines).encode()):
+                return None
         rows = [line.split() for line in lines]
         return {
             (Topic(topic), Partition(int(partition))): Offset(int(offset))
             for topic, partition, offset in rows
         }
-    except ValueError:
-        return {}
+    except (ValueError, IndexError):
+        return None
 
 
 # Files of a partition directory

@@ -1,7 +1,7 @@
 """The exceptions of the log. Its public methods raise no others."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar
 
 from kohort.types import ErrorCode
 
@@ -35,7 +35,7 @@ class InvalidRecords(RequestRejected):
 class StorageError(LogError):
     """The disk failed or is full. The batches of the failed append are not in the log."""
 
-    code: Final = ErrorCode.KAFKA_STORAGE_ERROR
+    code: ClassVar[ErrorCode] = ErrorCode.KAFKA_STORAGE_ERROR
 
     def __init__(self, path: str, action: str, reason: str) -> None:
         super().__init__(f"{path}: {action}: {reason}")
@@ -50,7 +50,24 @@ class OutOfResources(StorageError):
 
 
 class CorruptFile(StorageError):
-    """The content of a file is invalid."""
+    """The content of a file is invalid. As in Kafka, a consumer that reads there gets an error that
+    it reports with the offset, instead of one that it retries forever."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.CORRUPT_MESSAGE
+
+
+class BadIndex(CorruptFile):
+    """An index does not match the batches of its segment. It can be rebuilt."""
+
+    def __init__(self, path: str, reason: str, offset: int = -1) -> None:
+        """`offset` is the one that the wrong entry names."""
+        super().__init__(path, "look up", reason)
+        self.offset = offset
+
+
+class RecordsMissing(StorageError):
+    """Records that the checkpoints know are missing. The partition is refused, because starting it
+    again at a lower offset would give other records to consumers that have read the lost ones."""
 
 
 class DataDirectoryError(LogError):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kohort.log.disk import Disk, read_file
-from kohort.log.errors import StorageError
+from kohort.log.errors import BadIndex
 from kohort.types import Offset, ProducerId, value
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
@@ -42,6 +42,11 @@ class Index:
     def __len__(self) -> int:
         total_bytes = self._file_bytes if self._entries is None else len(self._entries)
         return total_bytes // self._entry.size
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the entries are in memory, as those of the active segment are."""
+        return self._entries is not None
 
     def find_at_most(self, key: int) -> tuple[int, int] | None:
         """The last pair whose first number is at most `key`."""
@@ -129,7 +134,7 @@ class Index:
 
     def _whole(self, data: bytes) -> bytes:
         if len(data) != self._entry.size:
-            raise StorageError(self._path, "look up", "the index file has become shorter")
+            raise BadIndex(self._path, "the file has become shorter")
         return data
 
     def _unpack(self, data: bytes | bytearray, at: int) -> tuple[int, int]:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from kohort.log import segment_lookup
 from kohort.log.batch_validator import check_size, validate_batch, validate_in_steps
 from kohort.log.checkpoint import Checkpoints
 from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
+from kohort.log.damage import BadBatch
 from kohort.log.disk import Disk
 from kohort.log.errors import OutOfResources, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
@@ -23,6 +25,7 @@ from kohort.log.log_cleaner import (
 )
 from kohort.log.log_segments import LogSegments, TimestampAndOffset
 from kohort.log.recovery import LoadedLog
+from kohort.log.repair import OnRepair, ignore_repair
 from kohort.log.segment import Segment
 from kohort.log.segment_swap import complete_swap, remove_segment, replace_segments
 from kohort.log.sync_queue import PendingSync, SyncQueue
@@ -73,9 +76,12 @@ class PartitionLog:
         loaded: LoadedLog,
         written: "dict[PartitionLog, None]",
         create_directory: Callable[[], object] | None = None,
+        on_repair: OnRepair = ignore_repair,
+        refusal: StorageError | None = None,
     ) -> None:
         """The log adds itself to `written` when it gets something to sync. A log without files
-        calls `create_directory` before its first append."""
+        calls `create_directory` before its first append. With a `refusal` every use of the log
+        raises it."""
         self.topic = topic
         self.partition = partition
         self._disk = disk
@@ -83,7 +89,7 @@ class PartitionLog:
         self._settings = settings
         self._limits = limits
         self._checkpoints = checkpoints
-        self._segments = LogSegments(loaded.segments)
+        self._segments = LogSegments(loaded.segments, on_repair)
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
         self._start = loaded.start_offset
@@ -92,7 +98,9 @@ class PartitionLog:
         self._sync_queue = SyncQueue(disk, directory, loaded.recovery_point)
         self._checkpointed_end = self._loaded_end = loaded.end_offset
         self._log_cleaner = LogCleaner(self._replace_segments)
-        self._failure: StorageError | None = None
+        self._failure = refusal
+        self.is_refused = refusal is not None
+        """The log could not be opened, so its files are not touched."""
         self._create_directory = create_directory
         self._synced_segment = loaded.segments[-1] if loaded.is_synced else None
         """The active segment, if all files were synced when the log was opened."""
@@ -198,7 +206,7 @@ class PartitionLog:
         ):
             return [self._try_append_trusted(each.data, now) for each in batches]
         try:
-            self._check_usable()
+            self.check_usable()
             if self._create_directory is not None:
                 self._create_files(now)
             active.append_all(placed)
@@ -227,7 +235,7 @@ class PartitionLog:
         self._sync_queue.add_directory()
 
     def _write(self, batch: bytes, header: BatchHeader, now: Millis) -> Appended:
-        self._check_usable()
+        self.check_usable()
         if self._create_directory is not None:
             self._create_files(now)
         base_offset = self._end
@@ -292,9 +300,10 @@ class PartitionLog:
 
         The last batch may be truncated, the first never: if it is larger than `max_bytes`, the
         result is that whole batch with `at_least_one`, and empty without. Batches that contain
-        offsets from `before` on are not included.
+        offsets from `before` on are not included. Raises CorruptFile for an offset whose batch is
+        damaged, unless only its checksum shows that: consumers verify it.
         """
-        self._check_usable()
+        self.check_usable()
         end = self._end
         if not self._start <= offset <= end:
             reason = f"offset {offset} is not between {self._start} and {end}"
@@ -307,21 +316,27 @@ class PartitionLog:
             if found is None:
                 continue
             position, size = found[0], found[1]
-            stop = segment.size
+            stop = segment.readable_end(position)
             if limit < end and (first_beyond := segment.find(limit)) is not None:
-                stop = first_beyond[0]
+                stop = min(stop, first_beyond[0])
             wanted = min(max_bytes, stop - position)
             if wanted < size:
                 wanted = size if at_least_one and position < stop else 0
-            return segment.file.read(position, wanted) if wanted else b""
+            try:
+                return segment_lookup.read(segment, found, wanted) if wanted else b""
+            except BadBatch as bad:
+                segment_lookup.set_aside(segment, bad)
+                return self.read(offset, max_bytes, at_least_one=at_least_one, before=before)
         return b""
 
     def batches(self, from_offset: Offset, chunk_bytes: int = READ_BYTES) -> Iterator[bytes]:
-        """Chunks of whole batches up to the log end. The log may change between two chunks."""
+        """Chunks of whole and valid batches up to the log end. The log may change between two
+        chunks. Damaged batches are reported and skipped."""
+        self.check_usable()
         offset = from_offset
         while True:
             offset = max(offset, self._start)
-            chunk = self._segments.find_chunk(offset, chunk_bytes)
+            chunk = self._segments.find_valid_chunk(offset, chunk_bytes)
             if chunk is None:
                 return
             yield chunk[1]
@@ -329,10 +344,12 @@ class PartitionLog:
 
     def find_by_timestamp(self, timestamp: Millis) -> TimestampAndOffset | None:
         """The first record whose timestamp is at least `timestamp`, or None."""
+        self.check_usable()
         return self._segments.find_by_timestamp(timestamp, self._start)
 
     def find_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record with the maximum timestamp, or None if the log is empty."""
+        self.check_usable()
         return self._segments.find_max_timestamp(self._start)
 
     def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
@@ -343,7 +360,7 @@ class PartitionLog:
 
     def delete_before(self, offset: Offset) -> Offset:
         """Move the log start offset forward to `offset`; returns the new log start offset."""
-        self._check_usable()
+        self.check_usable()
         if not 0 <= offset <= self._end:
             reason = f"offset {offset} is not between 0 and {self._end}"
             raise RequestRejected(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
@@ -360,7 +377,7 @@ class PartitionLog:
         Compaction reads about `budget_bytes` per call and continues at the next call. Without a
         budget it runs to completion.
         """
-        self._check_usable()
+        self.check_usable()
         self._producers.expire(now)
         size_before = self.size_bytes
         count = count_removable_segments(self._segments, self._settings, self._start, now)
@@ -384,7 +401,7 @@ class PartitionLog:
 
     def compact(self, budget_bytes: int) -> CleanResult:
         """Only continue the compaction round that `clean` has started."""
-        self._check_usable()
+        self.check_usable()
         cleaned = CleanResult(start_offset=self._start)
         return self._log_cleaner.run(cleaned, budget_bytes, self._store_cleaned_to)
 
@@ -459,6 +476,8 @@ class PartitionLog:
         synced_offset = max(self._sync_queue.synced_offset, self._segments.active.base_offset)
         recovery_points = self._checkpoints.recovery_points
         recovery_points.put(self.topic, self.partition, synced_offset)
+        # Stored even if it is 0: at a start it shows whether the first segments are missing.
+        self._checkpoints.start_offsets.put(self.topic, self.partition, self._start)
 
     def close(self, now: Millis) -> None:
         """Sync and checkpoint everything, so that the next start needs no recovery."""
@@ -467,7 +486,7 @@ class PartitionLog:
             self._segments.close()
             return
         try:
-            self._check_usable()
+            self.check_usable()
             self._log_cleaner.cancel()
             self._producers.expire(now)
             active = self._segments.active
@@ -486,7 +505,8 @@ class PartitionLog:
         self._log_cleaner.cancel()
         self._segments.close()
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raises the StorageError that makes this log unusable, if there is one."""
         if isinstance(self._failure, OutOfResources):
             self._complete_replacement()
         if self._failure is not None:

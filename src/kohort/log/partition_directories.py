@@ -26,7 +26,7 @@ from kohort.log.file_names import (
     partition_directory,
     suffixed_directory,
 )
-from kohort.log.segment_swap import Repair
+from kohort.log.repair import Repair
 from kohort.types import ZERO_UUID, Partition, Topic, Uuid
 
 _RENAMED_PER_STEP: Final = 64
@@ -186,7 +186,7 @@ class PartitionDirectories:
         topic_id = self._read_topic_id(directory) or ZERO_UUID
         stray = self._rename(directory, topic_id, STRAY_DIRECTORY)
         reason = f"not in the catalog; renamed to {stray}"
-        yield Repair(path=directory, position=0, bytes_truncated=0, reason=reason)
+        yield Repair(path=directory, reason=reason)
 
     def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> str:
         found = parse_partition_directory(directory)

@@ -1,19 +1,22 @@
 """Opens the log of a partition: without checks after a clean shutdown, with recovery otherwise.
 
-Batches before the recovery point were synced and are trusted. Later batches are validated: each
-must be complete, have a valid checksum, and follow the one before. The log is truncated at the
-first invalid batch. Indexes and producer state are rebuilt as needed.
+Batches before the recovery point were synced. If one of them is invalid, it is damaged and set
+aside, and nothing is removed. Later batches are validated: each must be complete, have a valid
+checksum, and follow the one before. The log is truncated at the first of them that is invalid.
+Indexes and producer state are rebuilt as needed.
+
+If records before the recovery point are missing, the log is not opened and no file is changed,
+unless the operator has given them up. Even then their offsets are not used again.
 """
 
-import contextlib
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import pairwise
-from struct import Struct
 from typing import Final
 
+from kohort.log.damage import BadBatch, BatchInfo, DamageFinder
 from kohort.log.disk import Disk
-from kohort.log.errors import CorruptFile
+from kohort.log.errors import BadIndex, RecordsMissing
 from kohort.log.file_names import (
     LOG,
     OFFSET_INDEX,
@@ -24,24 +27,27 @@ from kohort.log.file_names import (
 )
 from kohort.log.index import RELATIVE_OFFSET_MAX, Index
 from kohort.log.limits import LEADER_EPOCH, Limits
+from kohort.log.log_segments import set_limits
+from kohort.log.producer_replay import replay
 from kohort.log.producer_snapshot import ProducerSnapshots
 from kohort.log.producer_state import ProducerStateManager
+from kohort.log.repair import Repair, RepairKind
 from kohort.log.segment import Segment
-from kohort.log.segment_swap import Repair, complete_interrupted_swaps, remove_segment
+from kohort.log.segment_lookup import (
+    check_time_entry,
+    rebuild_indexes,
+    set_aside,
+    walk_from,
+)
+from kohort.log.segment_swap import complete_interrupted_swaps, remove_segment
 from kohort.types import Millis, Offset, value
 from kohort.wire.batch import (
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     peek,
     verify_crc,
 )
-from kohort.wire.batch_header import LENGTH_END
 from kohort.wire.errors import MalformedMessage
-
-_HEADER_FIELDS: Final = Struct(">qi31xq10x")
-"""Base offset, length and producer id of a batch header. Only batches with a producer id are
-replayed, and they are few."""
 
 _FOLLOWS: Final = "removed, because the segment before it was truncated"
 
@@ -56,6 +62,8 @@ class LoadParameters:
     recovery_point: Offset | None
     is_clean: bool
     """Whether the node was shut down cleanly."""
+    accepts_loss: bool = False
+    """Whether the operator has given up missing records."""
     index_interval_bytes: int
     """Used for indexes that are rebuilt."""
 
@@ -87,17 +95,34 @@ def unwritten_partition(disk: Disk, directory: str, limits: Limits) -> LoadedLog
     )
 
 
+def refuse_partition(
+    disk: Disk, directory: str, parameters: LoadParameters, limits: Limits
+) -> LoadedLog:
+    """What is known of a log that cannot be opened. No file is opened or changed."""
+    start = parameters.start_offset or Offset(0)
+    end = max(start, parameters.recovery_point or Offset(0))
+    nothing = Segment(disk, directory, end, {segment_file(end, LOG): 0})
+    return LoadedLog(
+        segments=(nothing,),
+        start_offset=start,
+        end_offset=end,
+        recovery_point=end,
+        producers=ProducerStateManager(limits),
+        snapshots=ProducerSnapshots(disk, directory, {}),
+        repairs=(),
+        is_synced=True,
+    )
+
+
 def load_partition(
     disk: Disk, directory: str, parameters: LoadParameters, limits: Limits, now: Millis
 ) -> LoadedLog:
     repairs, listed = complete_interrupted_swaps(disk, directory, parameters.listed)
-    loader = _Loader(disk, directory, listed, now, repairs)
+    loader = _Loader(disk, directory, parameters, now, listed=listed, repairs=repairs)
     segments = loader.open_segments(parameters.index_interval_bytes)
-    start = parameters.start_offset or Offset(0)
-    if segments:
-        start = max(start, segments[0].base_offset)
-        loader.drop_before(segments, start)
-    end = loader.find_end(segments, parameters) if segments else start
+    start = loader.find_start(segments)
+    loader.drop_before(segments, start)
+    end = loader.find_end(segments, start)
     loader.complete_indexes(segments)
     if not segments or end < start:
         for segment in segments:
@@ -106,7 +131,7 @@ def load_partition(
         end = start
     snapshots = ProducerSnapshots(disk, directory, listed)
     producers, offset = snapshots.load(start, end, now, limits)
-    _replay(segments, producers, offset, now)
+    replay(segments, producers, offset, now)
     # Most partitions of a large directory are idle. The first use reopens the file.
     segments[-1].close()
     return LoadedLog(
@@ -126,8 +151,10 @@ class _Loader:
         self,
         disk: Disk,
         directory: str,
-        listed: Mapping[str, int],
+        parameters: LoadParameters,
         now: Millis,
+        *,
+        listed: Mapping[str, int],
         repairs: list[Repair],
     ) -> None:
         self._disk = disk
@@ -135,6 +162,8 @@ class _Loader:
         self._now = now
         self._repairs = repairs
         self._listed = listed
+        self._parameters = parameters
+        self._recovery_point = parameters.recovery_point or Offset(0)
         self.is_synced = False
         """All files are as the clean shutdown has left them."""
         self._scanned: list[Segment] = []
@@ -153,7 +182,33 @@ class _Loader:
         segments = [Segment(self._disk, self._directory, each, listed) for each in offsets]
         for segment in segments:
             segment.set_index_interval(index_interval_bytes)
+            segment.on_repair = self._repairs.append
+        set_limits(segments)
         return segments
+
+    def find_start(self, segments: list[Segment]) -> Offset:
+        """The log start offset. Raises RecordsMissing if synced records after it are missing."""
+        stored = self._parameters.start_offset
+        start = stored or Offset(0)
+        if not segments:
+            if start < self._recovery_point:
+                self._lose(start, self._recovery_point, "it has no segment")
+                return self._recovery_point
+            return start
+        first = segments[0].base_offset
+        # Without an entry the log may have been copied from Kafka, which stores fewer entries.
+        if stored is not None and stored < min(first, self._recovery_point):
+            self._lose(stored, first, f"its first segment is {segments[0].path()}")
+        return max(start, first)
+
+    def _lose(self, first: Offset, end: Offset, found: str) -> None:
+        what = f"offsets {first} to {end - 1} are missing: {found}, but the checkpoint files of the"
+        reason = f"{what} data directory say that these records were stored"
+        if not self._parameters.accepts_loss:
+            raise RecordsMissing(self._directory, "open", reason)
+        self._repairs.append(
+            Repair(path=self._directory, reason=reason, kind=RepairKind.DATA_LOSS_ACCEPTED)
+        )
 
     def complete_indexes(self, segments: list[Segment]) -> None:
         """Rebuild missing indexes of the segments that recovery has not scanned.
@@ -162,8 +217,11 @@ class _Loader:
         last one.
         """
         for segment in segments[:-1]:
-            if segment not in self._scanned and not _has_indexes(segment, self._listed):
-                self._rebuild_indexes(segment)
+            missing = _find_missing_index(segment, self._listed)
+            if segment not in self._scanned and missing is not None:
+                bad = BadIndex(segment.path(missing), "it was missing or incomplete")
+                rebuild_indexes(segment, bad)
+                segment.close()
 
     def drop_before(self, segments: list[Segment], start: Offset) -> None:
         """Remove segments before the log start offset that a crash has left."""
@@ -172,108 +230,120 @@ class _Loader:
 
     def remove(self, segment: Segment, reason: str) -> None:
         segment.close()
-        self._add_repair(segment, 0, segment.size, reason)
+        self._report_cut(segment, 0, reason)
         remove_segment(self._disk, self._directory, segment.base_offset)
 
-    def find_end(self, segments: list[Segment], parameters: LoadParameters) -> Offset:
+    def find_end(self, segments: list[Segment], start: Offset) -> Offset:
         """The log end offset, after truncating what is invalid."""
-        if parameters.is_clean:
+        if not segments:
+            return start
+        recovery_point = self._parameters.recovery_point
+        if self._parameters.is_clean:
             # If this fails, the files have changed since the shutdown: recover as after a crash.
-            with contextlib.suppress(CorruptFile):
-                end = self._read_tail(segments[-1])
-                if parameters.recovery_point in (None, end):
-                    self.is_synced = not self._repairs
-                    return end
-        end = self._recover(segments, parameters.recovery_point)
-        if parameters.recovery_point is not None and end < parameters.recovery_point:
-            segment = segments[-1]
-            reason = f"synced records up to offset {parameters.recovery_point} are missing"
-            self._add_repair(segment, segment.size, 0, reason)
-        return end
+            end = self._read_tail(segments[-1])
+            if end is not None and recovery_point in (None, end):
+                self.is_synced = not self._repairs
+                return end
+        return self._recover(segments, start)
 
-    def _read_tail(self, segment: Segment) -> Offset:
+    def _read_tail(self, segment: Segment) -> Offset | None:
+        """The log end offset, or None if the last batches are damaged. Rebuilds the indexes if
+        their last entries are wrong."""
         segment.open_for_append(self._now)
-        last = segment.offsets.find_last()
-        if last is not None and not _points_at_batch(segment, *last):
-            raise CorruptFile(segment.path(), "open", "the last index entry points at no batch")
+        last_time = segment.times.find_last()
         end = segment.base_offset
-        for position, _, _, last_offset, timestamp in segment.walk(last[1] if last else 0):
-            segment.index_batch(position, last_offset, timestamp)
-            end = Offset(last_offset + 1)
-        return end
+        try:
+            for position, _, _, last_offset, timestamp in walk_from(segment, RELATIVE_OFFSET_MAX):
+                segment.index_batch(position, last_offset, timestamp)
+                end = Offset(last_offset + 1)
+        except BadBatch:
+            return None
+        if self._parameters.recovery_point in (None, end):
+            try:
+                check_time_entry(segment, last_time)
+            except BadIndex as bad:
+                rebuild_indexes(segment, bad)
+        return None if segment.damaged else end
 
-    def _recover(self, segments: list[Segment], recovery_point: Offset | None) -> Offset:
+    def _recover(self, segments: list[Segment], start: Offset) -> Offset:
+        recovery_point, count = self._recovery_point, len(segments)
         bases = [segment.base_offset for segment in segments]
-        is_changed = bool(self._repairs)
         # If the recovery point is the base offset of a segment, the indexes of the segment before
         # may have been written after the checkpoint, so that segment is scanned too.
-        at = max(0, bisect_left(bases, recovery_point or 0) - 1)
-        count = len(segments)
-        end = segments[at].base_offset
+        first = max(0, bisect_left(bases, recovery_point) - 1)
+        end, cut = self._scan(segments, first)
         scanned = self._scanned
-        while at < len(segments):
-            segment = segments[at]
-            if segment.base_offset < end or (
-                recovery_point is not None and segment.base_offset > max(end, recovery_point)
-            ):
-                break
-            scan = _Scan(segment, recovery_point)
-            scan.run(self._now)
-            scanned.append(segment)
-            end = scan.next_offset
-            at += 1
-            if scan.reason is not None:
-                self._add_repair(segment, scan.position, segment.size - scan.position, scan.reason)
-                segment.truncate(scan.position)
-                is_changed = True
-                break
-            if end > (recovery_point or 0):
-                segment.file.sync()
-                is_changed = True
+        at = first + len(scanned)
+        lost_from = max(end, start)
+        if lost_from < recovery_point:
+            self._lose(lost_from, recovery_point, f"its last segment is {segments[at - 1].path()}")
+        if cut is not None:
+            self._report_cut(segments[at - 1], cut.position, cut.reason or "")
+            segments[at - 1].truncate(cut.position)
         for segment in segments[at:]:
             self.remove(segment, _FOLLOWS)
         del segments[at:]
-        for segment in scanned[:-1]:
+        if lost_from < recovery_point:
+            segments.append(Segment.create(self._disk, self._directory, recovery_point, self._now))
+            end = recovery_point
+        for segment in scanned if segments[-1] not in scanned else scanned[:-1]:
             segment.seal()
             segment.sync()
             segment.close()
-        if is_changed or at < count or len(scanned) > 1:
+        if self._repairs or end > recovery_point or at < count or len(scanned) > 1:
             # Not needed if all records were synced, with the names of their files.
             self._disk.sync_directory(self._directory)
         return end
 
-    def _rebuild_indexes(self, segment: Segment) -> None:
-        segment.offsets.truncate_to(0)
-        segment.times.truncate_to(0)
-        segment.open_for_append(self._now)
-        for position, _, _, last_offset, timestamp in segment.walk(0):
-            segment.index_batch(position, last_offset, timestamp)
-        segment.seal()
-        segment.close()
-        self._add_repair(segment, 0, 0, "rebuilt the missing indexes")
+    def _scan(self, segments: list[Segment], at: int) -> "tuple[Offset, _Scan | None]":
+        """Scan the segments from an index on. Returns the log end offset, and the scan of the
+        segment that must be truncated."""
+        recovery_point = self._recovery_point
+        is_known = self._parameters.recovery_point is not None
+        end = segments[at].base_offset
+        for segment in segments[at:]:
+            if segment.base_offset < end or (
+                is_known and segment.base_offset > max(end, recovery_point)
+            ):
+                break
+            scan = _Scan(segment, self._parameters)
+            scan.run(self._now)
+            self._scanned.append(segment)
+            end = scan.next_offset
+            if scan.reason is not None:
+                return end, scan
+            if end > recovery_point:
+                segment.file.sync()
+        return end, None
 
-    def _add_repair(
-        self, segment: Segment, position: int, bytes_truncated: int, reason: str
-    ) -> None:
+    def _report_cut(self, segment: Segment, position: int, reason: str) -> None:
         self._repairs.append(
             Repair(
                 path=segment.path(),
                 position=position,
-                bytes_truncated=bytes_truncated,
+                bytes_truncated=segment.size - position,
                 reason=reason,
+                kind=RepairKind.TAIL_CUT,
             )
         )
 
 
 class _Scan:
-    """A scan of one segment up to its end or its first invalid batch."""
+    """A scan of one segment up to its end, or to its first invalid batch after the recovery point.
 
-    def __init__(self, segment: Segment, recovery_point: Offset | None) -> None:
+    A batch gets its index entry when the next one is valid: its length may be wrong.
+    """
+
+    def __init__(self, segment: Segment, parameters: LoadParameters) -> None:
         self._segment = segment
-        self._recovery_point = recovery_point
+        self._recovery_point = parameters.recovery_point
+        self._is_clean = parameters.is_clean
         self.next_offset = segment.base_offset
         self.position = 0
         self.reason: str | None = None
+        """Why the segment must be truncated at `position`."""
+        self._last: BatchInfo | None = None
+        self._last_expected = segment.base_offset
 
     def run(self, now: Millis) -> None:
         segment = self._segment
@@ -281,41 +351,93 @@ class _Scan:
         segment.open_for_append(now)
         last = segment.offsets.find_last()
         self.position = last[1] if last else 0
+        while self.position < segment.size and self.reason is None:
+            bad = self._find_bad()
+            if bad is None:
+                break
+            synced_to = self._recovery_point or Offset(0)
+            if self.next_offset < synced_to or (self._is_clean and self._has_valid_after(bad)):
+                self._set_aside(bad, synced_to)
+            else:
+                self.reason = f"{bad.reason}; cut from offset {self.next_offset} on"
+        self._index_last()
+
+    def _has_valid_after(self, bad: BadBatch) -> bool:
+        """After a clean shutdown all batches are synced, even if the recovery point is damaged."""
+        segment = self._segment
+        found = DamageFinder(segment.file, segment.size, segment.limit).find(bad)
+        return found.next_offset is not None
+
+    def _find_bad(self) -> BadBatch | None:
+        """Read valid batches, up to the first one that is not."""
+        segment = self._segment
         for _, chunk, _ in segment.chunks(self.position):
             at = 0
             while at < len(chunk):
-                header, self.reason = self._check(chunk, at)
-                if header is None:
-                    return
+                header, reason = self._check(chunk, at)
+                if header is None or reason is not None:
+                    return self._bad_batch(reason or "", header)
+                self._index_last()
                 timestamp = header.max_timestamp if header.record_count else NO_TIMESTAMP
-                segment.index_batch(self.position, header.last_offset, timestamp)
+                size = header.size_in_bytes
+                self._last = self.position, size, header.base_offset, header.last_offset, timestamp
+                self._last_expected = self.next_offset
                 self.next_offset = header.next_offset
-                at += header.size_in_bytes
-                self.position += header.size_in_bytes
-        if self.position < segment.size:
-            self.reason = "truncated batch"
+                at += size
+                self.position += size
+        return self._bad_batch("truncated batch") if self.position < segment.size else None
+
+    def _bad_batch(self, reason: str, header: BatchHeader | None = None) -> BadBatch:
+        return BadBatch(
+            self._segment.path(),
+            self.position,
+            reason,
+            expected=self.next_offset,
+            base_offset=None if header is None else header.base_offset,
+            previous=self._last,
+            previous_expected=self._last_expected,
+        )
+
+    def _set_aside(self, bad: BadBatch, recovery_point: Offset) -> None:
+        found = set_aside(self._segment, bad)
+        if self._last is not None and found.position == self._last[0]:
+            self._last = None
+        self._index_last()
+        self.position = found.end
+        self.next_offset = found.next_offset or self._segment.limit or recovery_point
+
+    def _index_last(self) -> None:
+        if self._last is not None:
+            position, _, _, last_offset, timestamp = self._last
+            self._segment.index_batch(position, last_offset, timestamp)
+            self._last = None
 
     def _check(self, chunk: bytes, at: int) -> tuple[BatchHeader | None, str | None]:
+        """The header, if it can be read, and what is wrong."""
         try:
             header = peek(chunk, at)
-            is_new = self._recovery_point is None or header.base_offset >= self._recovery_point
+            is_new = self._recovery_point is None or header.next_offset > self._recovery_point
             if is_new:
                 verify_crc(chunk, at, header)
         except MalformedMessage as error:
             return None, f"{error.field}: {error.reason}"
         base, expected = header.base_offset, self.next_offset
         # The checksum does not cover the offset and the leader epoch. Batches after the recovery
-        # point were never compacted, so they have no gaps.
-        is_exact = is_new and self._recovery_point is not None
+        # point and those of the active segment were never compacted, so they have no gaps.
+        if self._is_clean:
+            is_exact = self._segment.limit is None and expected > self._segment.base_offset
+        else:
+            is_exact = is_new and self._recovery_point is not None
         if base < expected or (is_exact and base != expected):
-            return None, f"expected offset {expected}, found {base}"
-        if is_exact and header.partition_leader_epoch != LEADER_EPOCH:
-            return (
-                None,
-                f"expected leader epoch {LEADER_EPOCH}, found {header.partition_leader_epoch}",
-            )
+            return header, f"expected offset {expected}, found {base}"
+        epoch = header.partition_leader_epoch
+        if (is_exact or not is_new) and epoch != LEADER_EPOCH:
+            return None, f"expected leader epoch {LEADER_EPOCH}, found {epoch}"
         if header.last_offset - self._segment.base_offset > RELATIVE_OFFSET_MAX:
-            return None, f"offset {header.last_offset} is too far from the segment's base offset"
+            return header, f"offset {header.last_offset} is too far from the segment's base offset"
+        limit = self._segment.limit
+        if limit is not None and header.next_offset > limit:
+            return header, f"offset {header.last_offset} is in the next segment"
         return header, None
 
 
@@ -330,7 +452,9 @@ def _truncate_indexes(segment: Segment, recovery_point: Offset | None) -> None:
     times = [entry for entry in times if entry[1] < below]
     offsets = list(segment.offsets.entries()) if _is_ascending(segment.offsets) else []
     offsets = [entry for entry in offsets if times and entry[0] <= times[-1][1]]
-    if offsets and not _points_at_batch(segment, *offsets[-1]):
+    if offsets and not (
+        _points_at_batch(segment, *offsets[-1]) and _has_time(segment, offsets[-1][1], times[-1])
+    ):
         offsets = []
     segment.offsets.truncate_to(len(offsets))
     segment.times.truncate_to(len(times) if offsets else 0)
@@ -347,55 +471,25 @@ def _points_at_batch(segment: Segment, relative: int, position: int) -> bool:
     try:
         # The file may end exactly where the entry points.
         found = next(segment.walk(position), None)
-    except CorruptFile:
+    except BadBatch:
         return False
     return found is not None and found[3] == segment.base_offset + relative
 
 
-def _has_indexes(segment: Segment, listed: Mapping[str, int]) -> bool:
+def _has_time(segment: Segment, position: int, entry: tuple[int, int]) -> bool:
+    """Whether the batch of a time index entry, at a position or later, has its timestamp."""
+    try:
+        for _, _, _, last_offset, timestamp in segment.walk(position):
+            if last_offset >= segment.base_offset + entry[1]:
+                return (timestamp, last_offset) == (entry[0], segment.base_offset + entry[1])
+    except BadBatch:
+        pass
+    return False
+
+
+def _find_missing_index(segment: Segment, listed: Mapping[str, int]) -> str | None:
     for kind, size in ((OFFSET_INDEX, 8), (TIME_INDEX, 12)):
         kept = listed.get(segment_file(segment.base_offset, kind))
         if kept is None or kept % size:
-            return False
-    return True
-
-
-def _replay(
-    segments: list[Segment], producers: ProducerStateManager, from_offset: Offset, now: Millis
-) -> None:
-    """Update the producer state with the batches after the snapshot. `now` counts as their append
-    time, because their producers may have been active until the node stopped."""
-    ends = [segment.base_offset for segment in segments[1:]] + [None]
-    for segment, end in zip(segments, ends, strict=True):
-        if end is not None and end <= from_offset:
-            continue
-        segment.remove_aborted(from_offset)
-        found = segment.find(from_offset)
-        if found is not None:
-            for _, chunk, _ in segment.chunks(found[0]):
-                _replay_chunk(segment, producers, chunk, from_offset, now)
-        if end is not None:
-            segment.flush_indexes()
-            segment.close()
-
-
-def _replay_chunk(
-    segment: Segment,
-    producers: ProducerStateManager,
-    chunk: bytes,
-    from_offset: Offset,
-    now: Millis,
-) -> None:
-    position = 0
-    while position < len(chunk):
-        base_offset, length, producer_id = _HEADER_FIELDS.unpack_from(chunk, position)
-        if producer_id != NO_PRODUCER_ID and base_offset >= from_offset:
-            try:
-                header = peek(chunk, position)
-                aborted = producers.update(chunk, position, header, header.base_offset, now)
-            except MalformedMessage:
-                # Corrupted after it was synced. Consumers detect it; producers start without state.
-                return
-            if aborted is not None:
-                segment.add_aborted(aborted)
-        position += LENGTH_END + length
+            return kind
+    return None

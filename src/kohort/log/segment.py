@@ -10,8 +10,10 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from kohort.log import segment_lookup
+from kohort.log.damage import EPOCH_AND_MAGIC, BadBatch, BatchInfo, DamagedRange
 from kohort.log.disk import Disk, File, read_file
-from kohort.log.errors import CorruptFile, StorageError
+from kohort.log.errors import StorageError
 from kohort.log.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from kohort.log.index import (
     OFFSET_ENTRY,
@@ -23,23 +25,21 @@ from kohort.log.index import (
     encode_aborted,
 )
 from kohort.log.limits import READ_BYTES
+from kohort.log.repair import OnRepair, ignore_repair
 from kohort.log.topic_config import TopicSettings
 from kohort.types import Millis, Offset
 from kohort.wire.batch import NO_TIMESTAMP
 from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END
 from kohort.wire.varint import Buffer
 
-_HEADER_FIELDS: Final = struct.Struct(">qi11xi8xq14xi")
-"""Base offset, length, last offset delta, max timestamp and record count of a batch header."""
+_HEADER_FIELDS: Final = struct.Struct(">qi5s6xi8xq14xi")
+"""Base offset, length, leader epoch with magic, last offset delta, max timestamp and record count
+of a batch header."""
 
 _LENGTH: Final = struct.Struct(">i")
 
 _HEADER_READ_BYTES: Final = 4096 + HEADER_BYTES
 """Index entries are about 4096 bytes apart by default, so one read usually finds the batch."""
-
-BatchInfo: TypeAlias = tuple[int, int, Offset, Offset, Millis]
-"""Position, size, base offset, last offset and max timestamp of a batch. The timestamp is
-NO_TIMESTAMP if compaction has removed all records."""
 
 Chunk: TypeAlias = tuple[int, bytes, Offset]
 """A position, the whole batches at this position, and the offset after the last one."""
@@ -61,8 +61,13 @@ class Segment:
         "_latest",
         "_stage",
         "base_offset",
+        "checked",
+        "damaged",
+        "limit",
         "offsets",
+        "on_repair",
         "size",
+        "stored_size",
         "times",
     )
 
@@ -93,6 +98,14 @@ class Segment:
         self._entry_position = 0
         self._interval = 0
         self._has_partial_write = False
+        self.limit: Offset | None = None
+        """The base offset of the next segment; None for the last one."""
+        self.damaged: tuple[DamagedRange, ...] = ()
+        """What is known to be damaged, in the order of the file. It is found by reading."""
+        self.on_repair: OnRepair = ignore_repair
+        self.stored_size = self.size
+        """Before this position are batches of an earlier process, see `segment_lookup.read`."""
+        self.checked = (0, 0)
 
     @classmethod
     def create(
@@ -226,6 +239,7 @@ class Segment:
         self.file.truncate(size)
         self.file.sync()
         self.size = size
+        self.stored_size = min(self.stored_size, size)
 
     def _index_latest(self) -> None:
         timestamp, offset = self.latest
@@ -243,6 +257,8 @@ class Segment:
     def latest(self) -> tuple[Millis, Offset]:
         """The latest timestamp, and the last offset of the first batch with it."""
         if self._latest is None:
+            if not self.times.is_loaded:
+                segment_lookup.check_time_index(self)
             last = self.times.find_last()
             if last is None:
                 self._latest = (NO_TIMESTAMP, self.base_offset)
@@ -260,7 +276,10 @@ class Segment:
         if self._first_timestamp is None:
             if not self.size:
                 return NO_TIMESTAMP
-            self._first_timestamp = next(self.walk(0))[4]
+            try:
+                self._first_timestamp = next(self.walk(0))[4]
+            except (BadBatch, StopIteration):
+                return NO_TIMESTAMP
         return self._first_timestamp
 
     # Read
@@ -277,33 +296,109 @@ class Segment:
             self._file = None
 
     def find(self, offset: int) -> BatchInfo | None:
-        """The batch that contains an offset. If compaction has removed it: the next batch."""
-        entry = self.offsets.find_at_most(offset - self.base_offset)
-        for info in self.walk(entry[1] if entry else 0):
-            if info[3] >= offset:
-                return info
-        return None
+        """The batch that contains an offset. If compaction has removed it: the next batch.
 
-    def walk(self, position: int) -> Iterator[BatchInfo]:
-        """The batches from a position on. Reads only their headers."""
+        Raises CorruptFile if the offset is in a damaged range.
+        """
+        return segment_lookup.find(self, offset)
+
+    def walk(self, position: int, expected: Offset | None = None) -> Iterator[BatchInfo]:
+        """The batches from a position on, except damaged ones. Reads only their headers.
+
+        Raises BadBatch at the first header that is invalid, or whose offset is lower than that of
+        the batch before or than `expected`.
+        """
         end = self.size
-        start, data = position, b""
+        start, data, at = position, b"", 0
+        previous: BatchInfo | None = None
+        lowest = previous_lowest = self.base_offset if expected is None else expected
+        highest = self.base_offset + RELATIVE_OFFSET_MAX if self.limit is None else self.limit - 1
         while position < end:
             at = position - start
+            if self.damaged and (skipped := self._skip_damage(position)) > position:
+                position, previous = skipped, None
+                continue
             if at + HEADER_BYTES > len(data):
                 start, at = position, 0
                 data = self.file.read(position, min(_HEADER_READ_BYTES, end - position))
             if len(data) - at < HEADER_BYTES:
-                raise CorruptFile(
-                    self.path(), f"read at {position}", "the batch header is truncated"
-                )
-            base_offset, length, delta, timestamp, count = _HEADER_FIELDS.unpack_from(data, at)
+                break
+            fields = _HEADER_FIELDS.unpack_from(data, at)
+            base_offset, length, tag, delta, timestamp, count = fields
             size = LENGTH_END + length
-            if not HEADER_BYTES <= size <= end - position:
-                raise CorruptFile(self.path(), f"read at {position}", f"invalid batch size {size}")
+            if previous is None and expected is None:
+                lowest = max(lowest, base_offset)
             last_offset = Offset(base_offset + delta)
-            yield position, size, base_offset, last_offset, timestamp if count else NO_TIMESTAMP
+            if (
+                not lowest <= base_offset <= last_offset <= highest
+                or tag != EPOCH_AND_MAGIC
+                or not HEADER_BYTES <= size <= end - position
+            ):
+                break
+            previous_lowest, lowest = lowest, Offset(last_offset + 1)
+            max_timestamp = timestamp if count else NO_TIMESTAMP
+            previous = position, size, base_offset, last_offset, max_timestamp
+            yield previous
             position += size
+        if position < end:
+            raise self._bad_batch(position, data[at:], lowest, previous, previous_lowest)
+
+    def _bad_batch(
+        self,
+        position: int,
+        header: bytes,
+        lowest: Offset,
+        previous: BatchInfo | None,
+        previous_lowest: Offset,
+    ) -> BadBatch:
+        base_offset: Offset | None = None
+        if len(header) < HEADER_BYTES:
+            reason = "the batch header is truncated"
+        else:
+            base_offset, length, tag, _, _, _ = _HEADER_FIELDS.unpack_from(header)
+            size = LENGTH_END + length
+            if tag != EPOCH_AND_MAGIC:
+                reason = "the leader epoch or the magic of the batch is invalid"
+            elif not HEADER_BYTES <= size <= self.size - position:
+                reason = f"the batch size {size} is invalid"
+            else:
+                reason = f"the base offset is {base_offset}, expected {lowest} or more"
+                if base_offset >= lowest:
+                    reason = f"the base offset {base_offset} is too high"
+        return BadBatch(
+            self.path(),
+            position,
+            reason,
+            expected=lowest,
+            base_offset=base_offset,
+            previous=previous,
+            previous_expected=previous_lowest,
+        )
+
+    def _skip_damage(self, position: int) -> int:
+        for each in self.damaged:
+            if each.position <= position < each.end:
+                position = each.end
+        return position
+
+    def add_damage(self, found: DamagedRange) -> None:
+        """Remember a damaged range, so that the batches around it can be read."""
+        ranges = [each for each in self.damaged if not found.position <= each.position < found.end]
+        self.damaged = tuple(sorted([*ranges, found], key=lambda each: each.position))
+
+    def readable_end(self, position: int) -> int:
+        """Where the next damaged range starts, or the segment ends."""
+        for each in self.damaged:
+            if each.position > position:
+                return each.position
+        return self.size
+
+    def clear_indexes(self) -> None:
+        """Remove all entries, before they are built again."""
+        self.offsets.truncate_to(0)
+        self.times.truncate_to(0)
+        self._entry_position = 0
+        self._latest = None
 
     def chunks(self, position: int, size: int = READ_BYTES) -> Iterator[Chunk]:
         """Chunks of whole batches of about `size` bytes, up to the first invalid batch length or
@@ -321,15 +416,14 @@ class Segment:
                     whole, last = _whole_batches(data)
             if not whole:
                 return
-            base_offset, _, delta, _, _ = _HEADER_FIELDS.unpack_from(data, last)
+            base_offset, _, _, delta, _, _ = _HEADER_FIELDS.unpack_from(data, last)
             yield position, data[:whole], Offset(base_offset + delta + 1)
             position += whole
 
     def read_next_offset(self) -> Offset:
         """The offset after the last batch."""
-        last = self.offsets.find_last()
         next_offset = self.base_offset
-        for info in self.walk(last[1] if last else 0):
+        for info in segment_lookup.walk_from(self, RELATIVE_OFFSET_MAX):
             next_offset = Offset(info[3] + 1)
         return next_offset
 

@@ -24,21 +24,12 @@ from kohort.log.file_names import (
     parse_segment_file,
     segment_file,
 )
+from kohort.log.repair import Repair
 from kohort.log.segment import Segment
-from kohort.types import Offset, value
+from kohort.types import Offset
 
 _ROLLED_BACK: Final = "removed the incomplete result of an interrupted compaction"
 _ROLLED_FORWARD: Final = "completed the segment replacement of an interrupted compaction"
-
-
-@value
-class Repair:
-    """A repair that was made when a log was opened."""
-
-    path: str
-    position: int
-    bytes_truncated: int
-    reason: str
 
 
 def replace_segments(disk: Disk, directory: str, new: Segment, old: Sequence[Segment]) -> Segment:
@@ -145,4 +136,4 @@ def _in_use(listed: Mapping[str, int]) -> dict[str, SegmentFileName]:
 
 
 def _repair(directory: str, name: str, reason: str) -> Repair:
-    return Repair(path=f"{directory}/{name}", position=0, bytes_truncated=0, reason=reason)
+    return Repair(path=f"{directory}/{name}", reason=reason)

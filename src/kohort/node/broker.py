@@ -24,6 +24,7 @@ from kohort.coordinator.record_codec import Skipped
 from kohort.coordinator.records import Record
 from kohort.coordinator.replies import HeartbeatAccepted, Reply, RequestRefused
 from kohort.log.catalog_file import CatalogTopic
+from kohort.log.errors import StorageError
 from kohort.log.partition import PartitionLog
 from kohort.log.sync_queue import PendingSync
 from kohort.node import log_events
@@ -90,14 +91,25 @@ class Broker:
         )
         self.groups = group_runtime(self.coordinator, writer, syncer)
         self.skipped_records = 0
+        self.groups_refusal: StorageError | None = None
+        """Why no group is served: `__consumer_offsets` has lost records."""
         self._deleted_while_loading: list[DeletedTopic] = []
 
     # Loading. Topics are already served meanwhile.
 
     def load_groups(self, clock: Clock) -> Iterator[None]:
         """Rebuild the coordinator chunk by chunk, so that other requests are handled in between."""
+        partitions = self.topics.offsets_partitions(clock.now())
+        try:
+            for partition in partitions:
+                partition.check_usable()
+        except StorageError as refusal:
+            # The coordinator is not started, so it answers COORDINATOR_NOT_AVAILABLE.
+            self.groups_refusal = refusal
+            log_events.warning("groups-refused", reason=refusal)
+            return
         self.coordinator.start()
-        for index, partition in enumerate(self.topics.offsets_partitions(clock.now())):
+        for index, partition in enumerate(partitions):
             began = clock.monotonic()
             yield from self._load_groups_of(partition)
             self.metrics.load_seconds[index] = clock.monotonic() - began
@@ -186,7 +198,7 @@ class Broker:
         deleted = [DeletedTopic(topic=each.name, topic_id=each.topic_id) for each in topics]
         if self.coordinator.phase is CoordinatorState.ACTIVE:
             self.groups.submit(TopicsChanged(deleted=tuple(deleted)), now)
-        else:
+        elif self.groups_refusal is None:
             self._deleted_while_loading += deleted
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kohort.coordinator.config import GroupConfig
+from kohort.log.file_names import parse_partition_directory
 from kohort.settings.hosts import check_host, normalize_host, read_advertised
 from kohort.settings.option import Option, choice, flag, get_option, number
 from kohort.settings.readers import BadValue, read_address, read_pairs
@@ -37,6 +38,13 @@ def _read_mode(text: str) -> str:
     """Octal, as for chmod. The broker itself needs all permissions of the owner."""
     if not _MODE.fullmatch(text):
         raise ValueError("not between 0700 and 0777")
+    return text
+
+
+def _read_partitions(text: str) -> str:
+    for name in filter(None, text.split(",")):
+        if parse_partition_directory(name.strip()) is None:
+            raise ValueError(f"{name!r} is not a topic and a partition number")
     return text
 
 
@@ -69,6 +77,14 @@ SETTINGS: Final[Mapping[str, Option]] = {
             tuple(Durability),
             "fsync: acks=all produces and group records are acknowledged after an fsync, which is "
             "shared by many requests; os: once in the page cache, as in Kafka by default.",
+        ),
+        Option(
+            name="kohort.accept.data.loss",
+            default="",
+            read=_read_partitions,
+            kind="TOPIC-PARTITION, several separated by commas",
+            meaning="Partitions that are served at the next start although stored records are "
+            "missing. The missing records are given up. Remove the setting after that start.",
         ),
         flag(
             "auto.create.topics.enable",
@@ -298,6 +314,12 @@ class BrokerConfig:
     @property
     def is_fsync(self) -> bool:
         return bool(self["kohort.durability"] == Durability.FSYNC)
+
+    @property
+    def accepted_losses(self) -> frozenset[str]:
+        """The directories of partitions that start although records are missing."""
+        names: str = self["kohort.accept.data.loss"]
+        return frozenset(name.strip() for name in names.split(",") if name.strip())
 
     def topic_defaults(self) -> dict[str, str]:
         """The defaults of topic settings, by the names of topic settings."""

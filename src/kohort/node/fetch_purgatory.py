@@ -240,6 +240,8 @@ def _read(
     error = find_leader_epoch_error(target.leader_epoch)
     if error is not None:
         return LogReadResult(error=error)
+    if log.is_refused:
+        return LogReadResult(error=ErrorCode.KAFKA_STORAGE_ERROR)
     start, end, stable = log.start_offset, log.end_offset, log.last_stable_offset
     if target.last_epoch > LEADER_EPOCH:
         return LogReadResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -4,6 +4,8 @@
 path. Of commits that differ only in their numbers it decodes the last one and skips the others,
 because each replaces the one before. Both lead to the same state of the coordinator: commits that
 wait are decoded before any other record of their group that could depend on them.
+
+Checksums are verified by `PartitionLog.batches`, which skips and reports damaged batches.
 """
 
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from kohort.wire import records as stored
 from kohort.wire.batch import BatchHeader, Codec, iter_records, split
 from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END, peek_whole
 from kohort.wire.control_batch import MarkerType, find_marker
+from kohort.wire.errors import MalformedMessage
 from kohort.wire.repeated_batches import RepeatedBatches
 from kohort.wire.varint import read_uvarint
 
@@ -95,8 +98,15 @@ class GroupLoader:
                 waiting.pop(commit, None)
                 waiting[commit] = body
             else:
-                header = peek_whole(chunk, position)
-                records = list(_read_batch(chunk, position, header))
+                try:
+                    header = peek_whole(chunk, position)
+                    records = list(_read_batch(chunk, position, header))
+                except MalformedMessage as error:
+                    # Its checksum is right, so it was written like this.
+                    offset = _base_offset(chunk, position)
+                    yield Skipped(key=b"", reason=f"batch at offset {offset}: {error}")
+                    position = stop
+                    continue
                 if not self._learn(shape, header, records, body):
                     yield from self._in_order(records)
             position = stop
@@ -137,6 +147,10 @@ class GroupLoader:
             return False
         waiting[commit] = body
         return True
+
+
+def _base_offset(chunk: bytes, position: int) -> int:
+    return int.from_bytes(chunk[position : position + 8], signed=True)
 
 
 def _take(waiting: dict[_RepeatedCommit, bytes]) -> Iterator[OffsetCommitted]:

@@ -23,6 +23,26 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("path", "position", "bytes", "reason"),
         "after a crash a log ended with an incomplete batch, which was truncated",
     ),
+    "file-repaired": (
+        ("path", "reason"),
+        "a damaged or unfinished file was rebuilt, replaced or renamed; no record is lost",
+    ),
+    "batch-damaged": (
+        ("path", "position", "bytes", "reason"),
+        "records with these offsets cannot be read; consumers get `CORRUPT_MESSAGE` for them",
+    ),
+    "data-loss-accepted": (
+        ("path", "reason"),
+        "records are missing, and `kohort.accept.data.loss` names the partition",
+    ),
+    "partition-refused": (
+        ("path", "reason"),
+        "stored records are missing or unreadable, so the partition is not served",
+    ),
+    "groups-refused": (
+        ("reason",),
+        "`__consumer_offsets` is refused, so no group is served; topics are",
+    ),
     "groups-loaded": (
         ("groups",),
         "`__consumer_offsets` was read; the coordinator accepts requests from now on",

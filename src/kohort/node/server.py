@@ -31,6 +31,7 @@ from kohort.node.broker import Address, Broker
 from kohort.node.clock import Clock, SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
+from kohort.node.damage_report import report_repair
 from kohort.node.data_directory import prepare_data_directory
 from kohort.node.loop import NodeLoop
 from kohort.node.runtime import InconsistentState
@@ -181,15 +182,11 @@ class Server:
                 decompressed_bytes_max=self._settings["kohort.batch.decompressed.max.bytes"],
                 batch_records_max=self._settings["kohort.batch.records.max"],
             ),
+            accepted_losses=self._settings.accepted_losses,
         )
-        for cut in recovered:
-            log_events.warning(
-                "tail-cut",
-                path=cut.path,
-                position=cut.position,
-                bytes=cut.bytes_truncated,
-                reason=cut.reason,
-            )
+        for repair in recovered:
+            report_repair(repair)
+        catalog.on_repair = report_repair
         return catalog
 
     async def run(self) -> None:
@@ -332,7 +329,8 @@ class Server:
             self._fail(error)
             return
         if self._node.is_loaded:
-            log_events.info("groups-loaded", groups=len(self.broker.coordinator.groups))
+            if self.broker.groups_refusal is None:
+                log_events.info("groups-loaded", groups=len(self.broker.coordinator.groups))
             self._iterate()
         else:
             self._loop.call_soon(self._load)

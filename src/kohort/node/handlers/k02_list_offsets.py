@@ -78,6 +78,7 @@ def _find(
     is_committed_only = request.body.isolation_level == _READ_COMMITTED
     end = log.last_stable_offset if is_committed_only else log.end_offset
     try:
+        log.check_usable()
         found = _look(log, requested.timestamp, end)
     except (RequestRejected, StorageError) as failure:
         broker.storage_errors.note(failure)

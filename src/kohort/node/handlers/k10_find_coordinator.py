@@ -30,6 +30,14 @@ def handle(broker: Broker, request: Request, _: Millis) -> FindCoordinatorRespon
 
 
 def _find(broker: Broker, key: str, key_type: int) -> Coordinator:
+    if key_type == _GROUP and broker.groups_refusal is not None:
+        return Coordinator(
+            key=key,
+            node_id=BrokerId(-1),
+            port=-1,
+            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            error_message=f"no group is served: {broker.groups_refusal}",
+        )
     if key_type == _GROUP:
         return Coordinator(
             key=key,

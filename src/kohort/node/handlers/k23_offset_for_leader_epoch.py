@@ -34,6 +34,10 @@ def _find_end(broker: Broker, topic: Topic, requested: OffsetForLeaderPartition)
     if log is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return EpochEndOffset(partition=requested.partition, error_code=unknown)
+    if log.is_refused:
+        # Its end is unknown, and a lower one would make consumers reset their position.
+        storage = ErrorCode.KAFKA_STORAGE_ERROR
+        return EpochEndOffset(partition=requested.partition, error_code=storage)
     error = find_leader_epoch_error(requested.current_leader_epoch)
     if error is not None:
         return EpochEndOffset(partition=requested.partition, error_code=error)
