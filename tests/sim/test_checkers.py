@@ -438,7 +438,8 @@ class WatchedMember:
         request = SimpleNamespace(
             group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000
         )
-        self.evictions.joined(request, SimpleNamespace(member_id="m"), 0)
+        self.evictions.joined(request, SimpleNamespace(member_id="m"))
+        self.evictions.heard("g", "m", 0)
 
     def advance(self, ms: int) -> None:
         self.scheduler.run(self.scheduler.now + ms * MS)

@@ -102,7 +102,7 @@ class CheckerHub:
                 self._evictions.heard(request.group_id, request.member_id, exchange.arrived)
         elif exchange.api_key == JOIN_GROUP:
             self._generations.joined(request, response)
-            self._evictions.joined(request, response, exchange.arrived)
+            self._evictions.joined(request, response)
         elif exchange.api_key in (HEARTBEAT, SYNC_GROUP):
             if exchange.api_key == HEARTBEAT:
                 self._evictions.heard(request.group_id, request.member_id, exchange.arrived)

@@ -31,9 +31,10 @@ from kohort.wire.batch import encode as encode_batch
 _REQUEST_MS = 4_000
 _RETRY_MS = 300
 
-_SLOW_MS = 24 * 3_600_000
+_SLOW_MS = 10 * 3_600_000
 """How far producers' clocks are behind. The node's clock may be set back, and as in Kafka, the node
-refuses timestamps that are more than an hour ahead of its own."""
+refuses timestamps that are more than an hour ahead of its own. Set forward it may be by half a day:
+more would expire producer ids, which are kept for a day after their last timestamp."""
 
 
 @value

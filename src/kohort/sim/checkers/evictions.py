@@ -52,21 +52,18 @@ class Evictions:
         """All sessions begin again."""
         self._heard = dict.fromkeys(self._timeouts, self.running)
 
-    def joined(self, request: Any, response: Any, arrived: int) -> None:
+    def joined(self, request: Any, response: Any) -> None:
         """A join was answered with a generation."""
         session_ms, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
-        key = (request.group_id, response.member_id)
-        if key not in self._timeouts:
-            self.heard(*key, arrived)
-        self._timeouts[key] = _Timeouts(
+        self._timeouts[request.group_id, response.member_id] = _Timeouts(
             session=session_ms * MS,
             # The oldest requests have no rebalance timeout.
             rebalance=(session_ms if rebalance_ms < 0 else rebalance_ms) * MS,
         )
 
     def heard(self, group_id: str, member_id: str, arrived: int) -> None:
-        """A heartbeat or commit that arrived then restarted the member's session. So did its first
-        join. As in Kafka, a repeated join or sync of a stable group may not."""
+        """A heartbeat or commit that arrived then restarted the member's session. As in Kafka, a
+        repeated join or sync of a stable group does not."""
         key = (group_id, member_id)
         self._heard[key] = max(arrived, self._heard.get(key, 0))
 
@@ -83,7 +80,8 @@ class Evictions:
         if timeouts is None:
             return  # its first join was never answered
         if gone.departure is Departure.SESSION_EXPIRED:
-            self._check_time(gone, self._heard.get(key, 0), timeouts.session)
+            if key in self._heard:
+                self._check_time(gone, self._heard[key], timeouts.session)
         elif gone.departure in (Departure.NOT_REJOINED, Departure.SYNC_EXPIRED):
             self._check_time(gone, self._phase_began[gone.group_id], timeouts.rebalance)
 
