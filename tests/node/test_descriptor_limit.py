@@ -49,12 +49,13 @@ def limit(node: ServedNode, more: int) -> None:
 
 
 def test_node_without_descriptors_serves_its_clients_and_recovers(tmp_path: Path) -> None:
-    with ServedNode(tmp_path, SETTINGS) as node, RawClient(node.address) as client:
+    settings = {**SETTINGS, "kohort.open.files.max": 4}
+    with ServedNode(tmp_path, settings) as node, RawClient(node.address) as client:
         assert create(client, "t", PARTITIONS) is ErrorCode.NONE
         assert produce(client, 0) is ErrorCode.NONE
         member = join_alone(client, "g")
         assert beat(client, member) is ErrorCode.NONE
-        limit(node, 5)
+        limit(node, 12)
 
         with contextlib.ExitStack() as callers:
             for _ in range(40):
