@@ -1,0 +1,1 @@
+"""Hostile requests and connections, measured: `python -m tests.node.attacks --help`."""
