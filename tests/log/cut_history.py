@@ -44,16 +44,6 @@ class PartitionHistory:
         return {key: offset for offset, (key, _) in self.records.items() if offset < end}
 
 
-@dataclass(frozen=True, slots=True)
-class AckedBatch:
-    """The batch of an idempotent producer."""
-
-    position: int
-    partition: tuple[Topic, int]
-    offset: int
-    data: bytes
-
-
 @dataclass(slots=True)
 class _StateChange:
     begun: int
@@ -67,7 +57,8 @@ class History:
         self.topics: dict[Topic, list[_StateChange]] = {}
         self.producer_ids = Timeline()
         self._partitions: dict[tuple[Uuid, int], PartitionHistory] = {}
-        self._batches: list[AckedBatch] = []
+        self.batches: dict[tuple[Topic, int], dict[int, bytes]] = {}
+        """The batches of idempotent producers by partition and next offset."""
 
     @property
     def now(self) -> int:
@@ -99,13 +90,3 @@ class History:
 
     def partition(self, topic: TopicState, number: int) -> PartitionHistory:
         return self._partitions[topic.topic_id, number]
-
-    # Idempotent producers
-
-    def add_batch(self, partition: tuple[Topic, int], offset: int, data: bytes) -> None:
-        self._batches.append(AckedBatch(self.now, partition, offset, data))
-
-    def acked_batches(self, position: int) -> list[AckedBatch]:
-        """The last one of each partition, if it was acknowledged."""
-        last = {each.partition: each for each in self._batches if each.position <= position}
-        return [*last.values()]

@@ -45,7 +45,6 @@ class Workload:
         self._ids = 0
         self._sequence = 0
         self._unacked: list[tuple[PartitionHistory, int]] = []
-        self._unacked_batch: tuple[int, bytes] | None = None
         self._states: dict[Topic, TopicState] = {}
         self._open()
         self._create(RECORDS, 2, RETAINED)
@@ -98,7 +97,9 @@ class Workload:
                 *records, producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=self._sequence
             )
             self._sequence += len(records)
-            self._unacked_batch = log.end_offset, batch
+            self._history.batches.setdefault((RECORDS, 0), {})[log.end_offset + len(records)] = (
+                batch
+            )
         self._append(log, facts, batch, records)
 
     def _produce_churn(self) -> None:
@@ -149,9 +150,6 @@ class Workload:
         for facts, end in self._unacked:
             facts.acked_end.put(now, end)
         self._unacked.clear()
-        if self._unacked_batch is not None:
-            self._history.add_batch((RECORDS, 0), *self._unacked_batch)
-            self._unacked_batch = None
 
     # Cleaning
 

@@ -199,11 +199,11 @@ def check_keys(
 
 def check_memory(catalog: Catalog, history: History, position: int) -> None:
     """What the catalog and the producers must remember."""
-    for batch in history.acked_batches(position):
-        log = catalog.partition(*batch.partition)
-        if log is not None and batch.offset >= log.start_offset:
-            appended = log.append(batch.data, NOW)
-            assert appended.is_duplicate, f"{batch.partition}: a retried batch was written again"
+    for partition, batches in history.batches.items():
+        log = catalog.partition(*partition)
+        if log is not None and log.end_offset > log.start_offset:
+            retried = log.append(batches[log.end_offset], NOW)
+            assert retried.is_duplicate, f"{partition}: the last batch was written again"
     first = catalog.reserve_producer_ids(1)
     reserved = history.producer_ids.at(position)
     assert first >= reserved, f"producer id {first} was issued before"
