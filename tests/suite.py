@@ -59,6 +59,7 @@ QUICK = (
         # Real sockets, processes and disks.
         "--ignore-glob=tests/node/test_*_disk.py",
         "--ignore=tests/node/clients",
+        "--ignore=tests/node/test_attacks.py",
         "--ignore=tests/node/test_hostile.py",
         "--ignore=tests/node/test_kill.py",
         "--ignore=tests/node/test_loading.py",

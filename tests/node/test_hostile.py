@@ -39,6 +39,7 @@ from kohort.wire.batch_header import HEADER_BYTES, assemble
 from kohort.wire.envelope import encode_request
 from tests.node.background_client import BackgroundClient
 from tests.node.broker_harness import new_batch, produce_request
+from tests.node.fuzz_frames import send_over_sockets
 from tests.node.random_requests import KnownValues, RandomRequests
 from tests.node.raw_client import Disconnected, RawClient, join_alone, join_request
 from tests.node.served_node import ServedNode
@@ -171,6 +172,13 @@ def test_corrupted_requests_do_not_affect_other_clients(served: ServedNode, rand
                     client.socket.sendall(data)
                 except ConnectionError:
                     break
+
+    with RawClient(served.address) as client:
+        assert client.ask(MetadataRequest(topics=()), 9).brokers
+
+
+def test_mutated_requests_do_not_affect_other_clients(served: ServedNode, random: Random) -> None:
+    send_over_sockets(served, 2_000, random.getrandbits(32))
 
     with RawClient(served.address) as client:
         assert client.ask(MetadataRequest(topics=()), 9).brokers

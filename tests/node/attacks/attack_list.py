@@ -307,17 +307,17 @@ def unfinished_frames(arena: Arena) -> Callable[[], str]:
 # Clients that do not read
 
 _READERS = 20
-_STORED = Topic("stored")
+STORED = Topic("stored")
 
 
 def _store_records(arena: Arena) -> None:
     """A topic with 20 batches of 1 MB, which compression would make small."""
-    arena.create_topic(topic=_STORED)
+    arena.create_topic(topic=STORED)
     size = arena.scaled(MEBIBYTE - 1000, 1000)
     batch = hostile_batches.large_value(size, Codec.NONE)
     with WireClient(arena.port) as client:
         for _ in range(20):
-            answer = client.ask(bulk_requests.produce(batch, _STORED), 9)
+            answer = client.ask(bulk_requests.produce(batch, STORED), 9)
             assert answer.responses[0].partition_responses[0].error_code == 0
 
 
@@ -325,7 +325,7 @@ def _greedy_fetch() -> FetchRequest:
     partition = FetchPartition(
         partition=Partition(0), fetch_offset=Offset(0), partition_max_bytes=2**31 - 1
     )
-    topic = FetchTopic(topic=_STORED, partitions=(partition,))
+    topic = FetchTopic(topic=STORED, partitions=(partition,))
     return FetchRequest(max_wait_ms=Millis(0), max_bytes=2**31 - 1, topics=(topic,))
 
 
