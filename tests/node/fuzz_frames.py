@@ -64,6 +64,7 @@ HANG_S = 120
 """A frame that takes longer is reported with a traceback of all threads."""
 
 MEMORY_GROWTH_MAX = 300 << 20
+_DRAIN_S = 0.02
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -282,6 +283,11 @@ def send_over_sockets(served: ServedNode, count: int, seed: int) -> None:
             for _ in range(FRAMES_PER_CONNECTION):
                 sent += 1
                 client.socket.sendall(next(frames))
+            # Closing with unread responses would discard what the node has not read yet.
+            client.socket.settimeout(_DRAIN_S)
+            with suppress(TimeoutError):
+                while client.socket.recv(1 << 16):
+                    pass
     assert "internal-error" not in served.log, served.log[-3000:]
 
 

@@ -1,8 +1,8 @@
 """Kills a node repeatedly while clients use it, and checks its data after every start.
 
-An acknowledged record is at its offset, a committed offset never decreases, and no record is
-duplicated or missing. The seed determines the times of the kills; the progress of the workers
-depends on the machine.
+An acknowledged record is at its offset, a committed offset never decreases, no record is duplicated
+or missing, and exactly the acknowledged topics exist. Segments are small. The seed determines the
+times of the kills; the progress of the workers depends on the machine.
 
     python -m tests.node.kill_loop --kills 1000 --durability os --seed 7
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kohort.types import ErrorCode, Millis, Offset, Partition
+from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -46,9 +46,11 @@ from tests.node.kill_workers import (
 )
 from tests.node.raw_client import RawClient
 from tests.node.served_node import ServedNode
+from tests.node.topic_churn import ChurnWork
 from tests.wait import pause, wait_until
 
 PARTITIONS = 3
+FIRST = Partition(0)
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -56,7 +58,7 @@ SETTINGS = {
     "log.retention.check.interval.ms": 50,
     "offsets.topic.segment.bytes": 1_048_576,
 }
-SEGMENT_BYTES = 200_000
+SEGMENT_BYTES = 20_000
 
 RUN_S_MAX = 0.25
 """The longest time between two kills."""
@@ -81,7 +83,8 @@ class KillLoop:
         ]
         self._member = CommitterWork("member", Random(draw(32)))  # noqa: S311
         self._committers = [self._member, CommitterWork("outsider", Random(draw(32)))]  # noqa: S311
-        works: list[Work] = [*self._producers, *self._committers]
+        self._churn = ChurnWork(Random(draw(32)))  # noqa: S311
+        works: list[Work] = [*self._producers, *self._committers, self._churn]
         self._workers = [Worker(self._gate, work) for work in works]
         self._deleted = dict.fromkeys(partitions, 0)
         self._committed: dict[str, int] = {}
@@ -168,10 +171,14 @@ class KillLoop:
             for committer in self._committers:
                 self._check_offset(client, committer)
             self._check_producer_id(client)
+            self._churn.check(client, lambda client, topic: read_all(client, FIRST, 0, topic))
             if self._random.random() < 0.2:
                 self._delete_some(client)
         commits = sum(committer.acked for committer in self._committers)
-        return f"{self.kills} kills, {self.records_acked} records, offsets up to {commits}"
+        churned = f"{self._churn.created} topics created, {self._churn.deleted} deleted"
+        return (
+            f"{self.kills} kills, {self.records_acked} records, offsets up to {commits}, {churned}"
+        )
 
     def _check_records(self, client: RawClient, producer: ProducerWork) -> None:
         partition = producer.partition
@@ -215,12 +222,14 @@ class KillLoop:
             self._deleted[producer.partition] = before
 
 
-def read_all(client: RawClient, partition: Partition, start: int) -> Sequence[tuple[int, bytes]]:
+def read_all(
+    client: RawClient, partition: Partition, start: int, topic: Topic = TOPIC
+) -> Sequence[tuple[int, bytes]]:
     """Read all records from the log start offset, which must be `start`."""
     found: list[tuple[int, bytes]] = []
     offset = start
     while True:
-        data = fetch(client, partition, offset)
+        data = fetch(client, partition, offset, topic)
         assert data.error_code == 0, ErrorCode(data.error_code).name
         assert data.log_start_offset == start, f"begins at {data.log_start_offset}, not {start}"
         if not data.records:
@@ -235,11 +244,11 @@ def read_all(client: RawClient, partition: Partition, start: int) -> Sequence[tu
             offset = header.next_offset
 
 
-def fetch(client: RawClient, partition: Partition, offset: int) -> Any:
+def fetch(client: RawClient, partition: Partition, offset: int, name: Topic) -> Any:
     asked = FetchPartition(
         partition=partition, fetch_offset=Offset(offset), partition_max_bytes=4 << 20
     )
-    topic = FetchTopic(topic=TOPIC, partitions=(asked,))
+    topic = FetchTopic(topic=name, partitions=(asked,))
     request = FetchRequest(max_wait_ms=Millis(0), min_bytes=0, topics=(topic,))
     return client.ask(request, 12).responses[0].partitions[0]
 

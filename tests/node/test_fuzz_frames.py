@@ -1,4 +1,4 @@
-"""Mutated requests of every API harm nobody else."""
+"""Mutated requests of every API affect no other client."""
 
 import os
 import time

@@ -27,31 +27,32 @@ def main() -> None:
     targets: dict[str, Target] = {}
     if options.other_checkout:
         targets["before"] = partial(run_kohort, options.other_checkout)
-    targets["after" if targets else "Kohort"] = partial(run_kohort, ROOT)
+    own = "after" if targets else "Kohort"
+    targets[own] = partial(run_kohort, ROOT)
     if options.kafka:
         targets["Apache Kafka"] = run_kafka
     chosen = [each for each in ATTACKS if not options.only or each.name in options.only]
-    rows = []
+    problems = 0
     for line in heading([*targets]):
         print(line, flush=True)
     for attack in chosen:
         row = _run(attack, targets, options.scale)
-        rows.append(row)
-        print(format_row(attack, row), flush=True)
-    sys.exit(any(one.problems for row in rows for one in row[-2 if options.kafka else -1 :][:1]))
+        problems += len(row[own].problems)
+        print(format_row(attack, [*row.values()]), flush=True)
+    sys.exit(problems > 0)
 
 
-def _run(attack: Attack, targets: dict[str, Target], scale: float) -> list[Measurement]:
+def _run(attack: Attack, targets: dict[str, Target], scale: float) -> dict[str, Measurement]:
     prepared: dict[str, object] = {}
-    row = []
+    row = {}
     for name, start in targets.items():
         print(f"{attack.name}: {name}", file=sys.stderr, flush=True)
         with start() as server:
             arena = Arena(port=server.port, scale=scale, prepared=prepared)
             try:
-                row.append(measure(server, attack, arena))
+                row[name] = measure(server, attack, arena)
             except Exception as error:  # the other measurements are worth having
-                row.append(failed(error))
+                row[name] = failed(error)
     return row
 
 

@@ -230,6 +230,11 @@ def create_partitions(count: int) -> CreatePartitionsRequest:
     return CreatePartitionsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
 
 
+def grow_topic(partitions: int) -> CreatePartitionsRequest:
+    wanted = CreatePartitionsTopic(name=TOPIC, count=partitions, assignments=None)
+    return CreatePartitionsRequest(topics=(wanted,), timeout_ms=_TIMEOUT_MS)
+
+
 def delete_groups(count: int) -> DeleteGroupsRequest:
     return DeleteGroupsRequest(groups_names=tuple(GroupId(f"g{each:x}") for each in range(count)))
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from kohort.wire.envelope import decode_response, encode_request
 from kohort.wire.schema import schema_of
 
-PATIENCE_S = 240.0
+PATIENCE_S = 120.0
 """An answer that takes longer counts as none."""
 
 
