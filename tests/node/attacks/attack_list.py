@@ -111,7 +111,7 @@ def _end_offset(arena: Arena) -> str:
     partition = ListOffsetsPartition(partition_index=Partition(0), timestamp=Millis(-1))
     topic = ListOffsetsTopic(name=TOPIC, partitions=(partition,))
     try:
-        with WireClient(arena.port) as client:
+        with WireClient(arena.port, patience_s=20.0) as client:
             answer = client.ask(ListOffsetsRequest(replica_id=BrokerId(-1), topics=(topic,)), 7)
     except (ConnectionLost, NoAnswer):
         return "unknown"

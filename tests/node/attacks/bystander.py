@@ -42,6 +42,8 @@ SESSION_MS = 45_000
 HEARTBEAT_S = 0.02
 RECORD_S = 0.05
 READY_S = 60.0
+AFTERWARDS_S = 20.0
+"""A server that takes longer after an attack has not recovered."""
 
 _RETRIABLE = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -159,7 +161,7 @@ class Consumer(threading.Thread):
     def check_all(self) -> None:
         """On a new connection, after the attack."""
         try:
-            with WireClient(self._port) as self._client:
+            with WireClient(self._port, AFTERWARDS_S) as self._client:
                 self._check_records(0)
                 committed = self._fetch_commit()
                 expected = (self.acked, self.acked + 1)
