@@ -11,6 +11,7 @@ from itertools import product
 from random import Random
 
 from tests.log.syscall_recorder import (
+    NOTHING,
     ROOT,
     Change,
     NameChange,
@@ -85,7 +86,8 @@ class Directory:
                 if change.inode not in self._directories:
                     self._files.setdefault(change.inode, _Content())
             case Synced(inode=inode):
-                self._sync(inode)
+                if inode != NOTHING:
+                    self._sync(inode)
             case Written() | Truncated():
                 self._files[change.inode].pending.append(change)
 

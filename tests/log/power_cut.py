@@ -22,7 +22,7 @@ from tests.log.cut_history import History, PartitionHistory, TopicState
 from tests.log.cut_workload import run_workload
 from tests.log.faulty_disks import MemoryDisk
 from tests.log.log_setup import NOW, open_catalog, read_all
-from tests.log.syscall_recorder import Change, Synced, SyscallRecorder
+from tests.log.syscall_recorder import NOTHING, Change, Synced, SyscallRecorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Recording:
     def without_syncs(self, is_lost: Callable[[str], bool]) -> "Recording":
         """As if the log had not synced these paths."""
         changes = tuple(
-            Synced(-1, each.path) if isinstance(each, Synced) and is_lost(each.path) else each
+            Synced(NOTHING, each.path) if isinstance(each, Synced) and is_lost(each.path) else each
             for each in self.changes
         )
         return Recording(changes=changes, directories=self.directories, history=self.history)
@@ -72,9 +72,7 @@ def check_states(recording: Recording, rng: Random, count: int) -> int:
     checked, points = 0, len(recording.changes) + 1
     for position in range(points):
         if position:
-            change = recording.changes[position - 1]
-            if not (isinstance(change, Synced) and change.inode < 0):
-                directory.apply(change)
+            directory.apply(recording.changes[position - 1])
         wanted = count * (position + 1) // points - checked
         for number, tree in enumerate(directory.states(rng, wanted)):
             try:

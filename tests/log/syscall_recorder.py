@@ -15,6 +15,9 @@ from typing import Any
 ROOT = 0
 """The number of the data directory."""
 
+NOTHING = -1
+"""Instead of the number in a sync that has no effect."""
+
 _UNKNOWN = ("link", "pwrite", "pwritev", "posix_fallocate", "symlink", "truncate", "writev")
 """Calls that change files and that the recorder does not know. The log does not use them."""
 
@@ -70,6 +73,7 @@ class SyscallRecorder:
         self.directories = {ROOT}
         self._home = f"{directory}"
         self._root = _Entry(ROOT, "", is_directory=True)
+        self._last_number = ROOT
         self._by_fd: dict[int, _Entry] = {}
         self._real: dict[str, Any] = {}
 
@@ -230,11 +234,8 @@ class SyscallRecorder:
 
     def _add(self, path: str, *, is_directory: bool) -> _Entry:
         parent, name = self._parent(path)
-        entry = _Entry(self._next_number(), path, is_directory)
+        self._last_number += 1
+        entry = _Entry(self._last_number, path, is_directory)
         parent.names[name] = entry
         self.changes.append(NameChange(parent.number, None, name, entry.number))
         return entry
-
-    def _next_number(self) -> int:
-        self._last_number = getattr(self, "_last_number", ROOT) + 1
-        return self._last_number

@@ -10,9 +10,11 @@ import pytest
 
 from kohort.log.errors import LogError
 from kohort.types import Uuid
+from tests.log.crash_states import Directory
 from tests.log.faulty_disks import MemoryDisk
 from tests.log.log_setup import NOW, TOPIC, get_log, new_batch, open_catalog
 from tests.log.power_cut import Recording, check_states, record
+from tests.log.syscall_recorder import ROOT, NameChange, Synced, Written
 
 ROUNDS = 60
 STATES = 300
@@ -70,6 +72,28 @@ def test_topic_with_the_name_of_a_deleted_one_survives_a_power_failure() -> None
     disk.power_off()
 
     assert get_log(open_catalog(disk)).end_offset == 1
+
+
+def test_states_have_all_synced_bytes_and_any_part_of_the_others() -> None:
+    synced, unsynced = b"s" * 700, b"u" * 700
+    directory = Directory({ROOT})
+    changes = (
+        NameChange(ROOT, None, "file", 1),
+        Written(1, 0, synced),
+        Synced(1, "file"),
+        Synced(ROOT, ""),
+        Written(1, 700, unsynced),
+    )
+    for change in changes:
+        directory.apply(change)
+
+    found = [tree["file"] or b"" for tree in directory.states(Random(1), 300)]  # noqa: S311
+
+    assert all(content.startswith(synced) for content in found)
+    assert {synced, synced + unsynced} <= set(found)
+    assert len(found) > 100
+    sector = unsynced[: 1024 - 700]
+    assert synced + bytes(len(sector)) + unsynced[len(sector) :] in found
 
 
 # The check detects missing syncs
