@@ -41,7 +41,7 @@ OUTSIDERS = GroupId("bystander-commits")
 SESSION_MS = 45_000
 HEARTBEAT_S = 0.02
 RECORD_S = 0.05
-READY_S = 60.0
+READY_S = 180.0
 AFTERWARDS_S = 20.0
 """A server that takes longer after an attack has not recovered."""
 
