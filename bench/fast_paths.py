@@ -27,10 +27,11 @@ from kohort.coordinator.groups.classic import heartbeat
 from kohort.coordinator.record_codec import Skipped, encode_record
 from kohort.coordinator.records import OffsetCommitted, OffsetsCommitted
 from kohort.log import key_offset_map
+from kohort.log.appended_batch import TrustedBatch
 from kohort.log.catalog import Catalog
 from kohort.log.compaction import Compaction
 from kohort.log.key_offset_map import KeyOffsetMap
-from kohort.log.partition import PartitionLog, TrustedBatch
+from kohort.log.partition import PartitionLog
 from kohort.node import dispatch, group_record_writer
 from kohort.node.group_loader import GroupLoader, read_batches
 from kohort.node.handlers import k08_offset_commit, k09_offset_fetch, k12_heartbeat

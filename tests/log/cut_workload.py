@@ -8,9 +8,10 @@ from pathlib import Path
 from random import Random
 
 from kohort.events.internal_topics import CONSUMER_OFFSETS
+from kohort.log.appended_batch import TrustedBatch
 from kohort.log.catalog import Catalog
 from kohort.log.os_disk import OsDisk
-from kohort.log.partition import PartitionLog, TrustedBatch
+from kohort.log.partition import PartitionLog
 from kohort.types import Millis, Offset, Topic, Uuid
 from kohort.wire.batch import assign_offset
 from tests.log.cut_history import History, PartitionHistory, TopicState

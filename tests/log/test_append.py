@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kohort.log.appended_batch import Appended, TrustedBatch
 from kohort.log.errors import InvalidRecords, RequestRejected
-from kohort.log.partition import Appended, PartitionLog, TrustedBatch
+from kohort.log.partition import PartitionLog
 from kohort.types import ErrorCode, Millis, Offset
 from kohort.wire.batch import (
     Codec,

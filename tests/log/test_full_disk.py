@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kohort.log.appended_batch import TrustedBatch
 from kohort.log.catalog import Catalog
 from kohort.log.errors import StorageError
 from kohort.log.index import OFFSET_ENTRY, Index
 from kohort.log.os_disk import OsDisk, OsFile
-from kohort.log.partition import TrustedBatch
 from kohort.types import ErrorCode, Offset, Uuid
 from tests.log.faulty_disks import FullDisk, MemoryDisk
 from tests.log.log_setup import (

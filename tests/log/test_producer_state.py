@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.log.appended_batch import Appended
 from kohort.log.errors import RequestRejected
 from kohort.log.limits import Limits
-from kohort.log.partition import Appended, PartitionLog
+from kohort.log.partition import PartitionLog
 from kohort.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kohort.log.producer_state import ProducerStateManager
 from kohort.types import ErrorCode, Millis, Offset

@@ -94,6 +94,28 @@ class LogSegments:
         at = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
         yield from self._segments[max(0, at - 1) :]
 
+    def read(
+        self, offset: Offset, max_bytes: int, *, at_least_one: bool, before: Offset | None
+    ) -> bytes:
+        """See `PartitionLog.read`; the offset is in the log."""
+        for segment in self.from_offset(offset):
+            found = segment.find(offset)
+            if found is None:
+                continue
+            position, size = found[0], found[1]
+            stop = segment.readable_end(position)
+            if before is not None and (first_beyond := segment.find(before)) is not None:
+                stop = min(stop, first_beyond[0])
+            wanted = min(max_bytes, stop - position)
+            if wanted < size:
+                wanted = size if at_least_one and position < stop else 0
+            try:
+                return segment_lookup.read(segment, found, wanted) if wanted else b""
+            except BadBatch as bad:
+                segment_lookup.set_aside(segment, bad)
+                return self.read(offset, max_bytes, at_least_one=at_least_one, before=before)
+        return b""
+
     def find_valid_chunk(self, offset: Offset, size: int) -> Chunk | None:
         """Valid batches, starting with the one that contains the offset; None at the log end.
         Damaged batches are skipped."""

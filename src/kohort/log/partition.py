@@ -6,13 +6,12 @@ the files to sync, and the caller syncs them. Callers pass the current time.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from kohort.log import segment_lookup
+from kohort.log.appended_batch import Appended, TrustedBatch
 from kohort.log.batch_validator import check_size, validate_batch, validate_in_steps
 from kohort.log.checkpoint import Checkpoints
 from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
-from kohort.log.damage import BadBatch
 from kohort.log.disk import Disk
 from kohort.log.errors import OutOfResources, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
@@ -30,7 +29,7 @@ from kohort.log.segment import Segment
 from kohort.log.segment_swap import complete_swap, remove_segment, replace_segments
 from kohort.log.sync_queue import PendingSync, SyncQueue
 from kohort.log.topic_config import TopicSettings
-from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, value
+from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.batch import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -40,26 +39,6 @@ from kohort.wire.batch import (
     assign_timestamp,
     peek,
 )
-
-
-@value
-class Appended:
-    """The offsets of an appended batch, or for a duplicate, those of the original."""
-
-    base_offset: Offset
-    last_offset: Offset
-    append_ms: Millis
-    """The timestamp under LogAppendTime; -1 under CreateTime."""
-    start_offset: Offset
-    is_duplicate: bool
-
-
-class TrustedBatch(NamedTuple):
-    """A batch that this node has built for a known base offset. All records have one timestamp."""
-
-    data: bytes
-    record_count: int
-    timestamp: Millis
 
 
 class PartitionLog:
@@ -89,6 +68,7 @@ class PartitionLog:
         self._settings = settings
         self._limits = limits
         self._checkpoints = checkpoints
+        self._on_repair = on_repair
         self._segments = LogSegments(loaded.segments, on_repair)
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
@@ -311,23 +291,9 @@ class PartitionLog:
         limit = end if before is None else min(before, end)
         if offset >= limit:
             return b""
-        for segment in self._segments.from_offset(offset):
-            found = segment.find(offset)
-            if found is None:
-                continue
-            position, size = found[0], found[1]
-            stop = segment.readable_end(position)
-            if limit < end and (first_beyond := segment.find(limit)) is not None:
-                stop = min(stop, first_beyond[0])
-            wanted = min(max_bytes, stop - position)
-            if wanted < size:
-                wanted = size if at_least_one and position < stop else 0
-            try:
-                return segment_lookup.read(segment, found, wanted) if wanted else b""
-            except BadBatch as bad:
-                segment_lookup.set_aside(segment, bad)
-                return self.read(offset, max_bytes, at_least_one=at_least_one, before=before)
-        return b""
+        return self._segments.read(
+            offset, max_bytes, at_least_one=at_least_one, before=limit if limit < end else None
+        )
 
     def batches(self, from_offset: Offset, chunk_bytes: int = READ_BYTES) -> Iterator[bytes]:
         """Chunks of whole and valid batches up to the log end. The log may change between two
@@ -521,5 +487,5 @@ class PartitionLog:
         self._sync_queue.discard(old)
         for segment in old:
             segment.close()
-        self._segments = LogSegments([*sealed, active])
+        self._segments = LogSegments([*sealed, active], self._on_repair)
         self._failure = None

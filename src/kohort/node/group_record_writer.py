@@ -11,9 +11,10 @@ from kohort.coordinator.records import (
     expand_columns,
 )
 from kohort.events.internal_topics import CONSUMER_OFFSETS, partition_of
+from kohort.log.appended_batch import TrustedBatch
 from kohort.log.errors import LogError, RequestRejected, StorageError
 from kohort.log.limits import LEADER_EPOCH
-from kohort.log.partition import PartitionLog, TrustedBatch
+from kohort.log.partition import PartitionLog
 from kohort.node.fetch_purgatory import FetchPurgatory
 from kohort.types import ErrorCode, Millis, Offset, Partition, ProducerEpoch
 from kohort.wire.batch import (
