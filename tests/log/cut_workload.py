@@ -23,22 +23,15 @@ GROUPS = 5
 RETAINED = {**SMALL_SEGMENTS, "retention.bytes": "4000"}
 
 
-def run_workload(
-    directory: Path, history: History, rng: Random, rounds: int, *, reuses_names: bool
-) -> None:
-    """With `reuses_names`, a deleted topic is created again under the same name."""
-    work = Workload(directory, history, rng, reuses_names=reuses_names)
+def run_workload(directory: Path, history: History, rng: Random, rounds: int) -> None:
+    work = Workload(directory, history, rng)
     for number in range(rounds):
         work.run_round(number)
     work.stop()
 
 
 class Workload:
-    def __init__(
-        self, directory: Path, history: History, rng: Random, *, reuses_names: bool
-    ) -> None:
-        self._reuses_names = reuses_names
-        self._churn_name = CHURN
+    def __init__(self, directory: Path, history: History, rng: Random) -> None:
         self._directory = directory
         self._history = history
         self._rng = rng
@@ -63,7 +56,7 @@ class Workload:
             self._commit()
         if rng.random() < 0.8:
             self._sync()
-        if self._churn_name in self._states and rng.random() < 0.7:
+        if CHURN in self._states and rng.random() < 0.7:
             self._produce_churn()
         if number % 4 == 1:
             self._clean()
@@ -104,8 +97,8 @@ class Workload:
         self._append(log, facts, batch, records)
 
     def _produce_churn(self) -> None:
-        state = self._states[self._churn_name]
-        log, facts = self._find(self._churn_name, self._rng.randrange(state.partition_count))
+        state = self._states[CHURN]
+        log, facts = self._find(CHURN, self._rng.randrange(state.partition_count))
         records = [new_record("c", self._value(), self._now)]
         self._append(log, facts, new_batch(*records), records)
 
@@ -180,11 +173,9 @@ class Workload:
     # Topics
 
     def _churn(self) -> None:
-        state = self._states.get(self._churn_name)
+        state = self._states.get(CHURN)
         if state is None:
-            if not self._reuses_names:
-                self._churn_name = Topic(f"{CHURN}-{self._ids}")
-            self._create(self._churn_name, self._rng.randint(1, 2), SMALL_SEGMENTS)
+            self._create(CHURN, self._rng.randint(1, 2), SMALL_SEGMENTS)
             return
         match self._rng.randrange(3):
             case 0:
@@ -210,9 +201,9 @@ class Workload:
         count = state.partition_count + 1
         state = TopicState(topic_id=state.topic_id, partition_count=count, settings=state.settings)
         self._history.add_partition(state.topic_id, count - 1, is_compacted=False)
-        self._history.begin(self._churn_name, state)
-        self._catalog.add_partitions(self._churn_name, count, self._now)
-        self._changed(self._churn_name, state)
+        self._history.begin(CHURN, state)
+        self._catalog.add_partitions(CHURN, count, self._now)
+        self._changed(CHURN, state)
 
     def _alter(self, state: TopicState) -> None:
         self._ids += 1
@@ -222,19 +213,19 @@ class Workload:
             partition_count=state.partition_count,
             settings=tuple(sorted(settings.items())),
         )
-        self._history.begin(self._churn_name, state)
-        self._catalog.alter_settings(self._churn_name, settings)
-        self._changed(self._churn_name, state)
+        self._history.begin(CHURN, state)
+        self._catalog.alter_settings(CHURN, settings)
+        self._changed(CHURN, state)
 
     def _delete(self) -> None:
-        state = self._states.pop(self._churn_name)
+        state = self._states.pop(CHURN)
         gone = {
             id(self._history.partition(state, number)) for number in range(state.partition_count)
         }
         self._unacked = [each for each in self._unacked if id(each[0]) not in gone]
-        self._history.begin(self._churn_name, None)
-        self._catalog.delete_topic(self._churn_name)
-        self._history.acknowledge(self._churn_name)
+        self._history.begin(CHURN, None)
+        self._catalog.delete_topic(CHURN)
+        self._history.acknowledge(CHURN)
 
     def _changed(self, name: Topic, state: TopicState) -> None:
         self._states[name] = state

@@ -40,18 +40,12 @@ class Recording:
         return Recording(changes=changes, directories=self.directories, history=self.history)
 
 
-def record(directory: Path, seed: int, rounds: int, *, reuses_names: bool = False) -> Recording:
+def record(directory: Path, seed: int, rounds: int) -> Recording:
     """Run the workload. What was recorded must explain what is in the directory."""
     recorder = SyscallRecorder(directory)
     history = History(recorder)
     with recorder.active():
-        run_workload(
-            directory,
-            history,
-            Random(seed),  # noqa: S311  # reproducible
-            rounds,
-            reuses_names=reuses_names,
-        )
+        run_workload(directory, history, Random(seed), rounds)  # noqa: S311  # reproducible
     found = {
         f"{path.relative_to(directory)}": path.stat().st_size
         for path in directory.rglob("*")

