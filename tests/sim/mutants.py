@@ -1,7 +1,7 @@
 """The mutations: each replaces one function by a wrong one."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,12 @@ from kohort.coordinator.groups.classic import group
 from kohort.coordinator.groups.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.groups.classic.group import ClassicGroup
 from kohort.coordinator.outcome import Outcome, TimerKind
-from kohort.log import recovery
+from kohort.log import recovery, segment_lookup
 from kohort.log.compaction import Compaction
+from kohort.log.damage import BatchInfo
 from kohort.log.partition import PartitionLog
 from kohort.log.producer_state import ProducerStateManager
+from kohort.log.segment import Segment
 from kohort.log.sync_queue import SyncQueue
 from kohort.node import deadline_clock, request
 from kohort.node.broker import Broker
@@ -208,7 +210,16 @@ def skip_crc_check(patch: Patch) -> None:
 
 
 def trust_new_indexes(patch: Patch) -> None:
+    """Lookups would notice the wrong entries and rebuild the index, so they trust it as well."""
+
+    def walk_from_entry(segment: Segment, offset: int) -> Iterator[BatchInfo]:
+        entry = segment.offsets.find_at_most(offset - segment.base_offset)
+        return segment.walk(entry[1] if entry else 0)
+
     patch(recovery, "bisect_left", bisect_right)
+    patch(segment_lookup, "_find_nearby", lambda *_: None)
+    patch(segment_lookup, "check_time_index", lambda *_: None)
+    patch(segment_lookup, "_walk_from_entry", walk_from_entry)
 
 
 def index_torn_segments(patch: Patch) -> None:

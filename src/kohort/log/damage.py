@@ -31,6 +31,13 @@ NO_TIMESTAMP if compaction has removed all records."""
 EPOCH_AND_MAGIC: Final = Struct(">ib").pack(LEADER_EPOCH, MAGIC)
 """Bytes 12 to 16 of every batch header."""
 
+unpack_header: Final = Struct(">qi5s6xi8xq14xi").unpack_from
+"""Base offset, length, leader epoch with magic, last offset delta, max timestamp and record count
+of a batch header."""
+
+NEARBY_BYTES: Final = 4096 + HEADER_BYTES
+"""Index entries are about 4096 bytes apart by default, so one read usually finds the batch."""
+
 _LINKS: Final = Struct(">qi5s6xi")
 """Base offset, length, leader epoch with magic, and last offset delta of a batch header."""
 

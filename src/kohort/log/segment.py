@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kohort.log import segment_lookup
-from kohort.log.damage import EPOCH_AND_MAGIC, BadBatch, BatchInfo, DamagedRange
+from kohort.log.damage import (
+    EPOCH_AND_MAGIC,
+    NEARBY_BYTES,
+    BadBatch,
+    BatchInfo,
+    DamagedRange,
+    unpack_header,
+)
 from kohort.log.disk import Disk, File, read_file
 from kohort.log.errors import StorageError
 from kohort.log.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
@@ -32,14 +39,7 @@ from kohort.wire.batch import NO_TIMESTAMP
 from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END
 from kohort.wire.varint import Buffer
 
-_HEADER_FIELDS: Final = struct.Struct(">qi5s6xi8xq14xi")
-"""Base offset, length, leader epoch with magic, last offset delta, max timestamp and record count
-of a batch header."""
-
 _LENGTH: Final = struct.Struct(">i")
-
-_HEADER_READ_BYTES: Final = 4096 + HEADER_BYTES
-"""Index entries are about 4096 bytes apart by default, so one read usually finds the batch."""
 
 Chunk: TypeAlias = tuple[int, bytes, Offset]
 """A position, the whole batches at this position, and the offset after the last one."""
@@ -308,36 +308,43 @@ class Segment:
         Raises BadBatch at the first header that is invalid, or whose offset is lower than that of
         the batch before or than `expected`.
         """
-        end = self.size
+        end, damaged = self.size, self.damaged
         start, data, at = position, b"", 0
         previous: BatchInfo | None = None
         lowest = previous_lowest = self.base_offset if expected is None else expected
         highest = self.base_offset + RELATIVE_OFFSET_MAX if self.limit is None else self.limit - 1
         while position < end:
-            at = position - start
-            if self.damaged and (skipped := self._skip_damage(position)) > position:
+            if damaged and (skipped := self._skip_damage(position)) > position:
                 position, previous = skipped, None
                 continue
+            at = position - start
             if at + HEADER_BYTES > len(data):
                 start, at = position, 0
-                data = self.file.read(position, min(_HEADER_READ_BYTES, end - position))
-            if len(data) - at < HEADER_BYTES:
-                break
-            fields = _HEADER_FIELDS.unpack_from(data, at)
-            base_offset, length, tag, delta, timestamp, count = fields
+                data = self.file.read(position, min(NEARBY_BYTES, end - position))
+                if len(data) < HEADER_BYTES:
+                    break
+            base_offset, length, tag, delta, timestamp, count = unpack_header(data, at)
             size = LENGTH_END + length
-            if previous is None and expected is None:
-                lowest = max(lowest, base_offset)
-            last_offset = Offset(base_offset + delta)
+            last_offset = base_offset + delta
             if (
-                not lowest <= base_offset <= last_offset <= highest
+                base_offset < lowest
+                or last_offset > highest
                 or tag != EPOCH_AND_MAGIC
+                or delta < 0
                 or not HEADER_BYTES <= size <= end - position
             ):
                 break
-            previous_lowest, lowest = lowest, Offset(last_offset + 1)
-            max_timestamp = timestamp if count else NO_TIMESTAMP
-            previous = position, size, base_offset, last_offset, max_timestamp
+            # Where the walk starts in the middle, the first offset is the lowest.
+            is_first = previous is None and expected is None
+            previous_lowest = base_offset if is_first else lowest
+            lowest = last_offset + 1
+            previous = (
+                position,
+                size,
+                base_offset,
+                last_offset,
+                timestamp if count else NO_TIMESTAMP,
+            )
             yield previous
             position += size
         if position < end:
@@ -355,7 +362,7 @@ class Segment:
         if len(header) < HEADER_BYTES:
             reason = "the batch header is truncated"
         else:
-            base_offset, length, tag, _, _, _ = _HEADER_FIELDS.unpack_from(header)
+            base_offset, length, tag, _, _, _ = unpack_header(header)
             size = LENGTH_END + length
             if tag != EPOCH_AND_MAGIC:
                 reason = "the leader epoch or the magic of the batch is invalid"
@@ -416,7 +423,7 @@ class Segment:
                     whole, last = _whole_batches(data)
             if not whole:
                 return
-            base_offset, _, _, delta, _, _ = _HEADER_FIELDS.unpack_from(data, last)
+            base_offset, _, _, delta, _, _ = unpack_header(data, last)
             yield position, data[:whole], Offset(base_offset + delta + 1)
             position += whole
 

@@ -15,18 +15,22 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kohort.log.damage import (
+    EPOCH_AND_MAGIC,
+    NEARBY_BYTES,
     BadBatch,
     BatchInfo,
     DamagedRange,
     DamageFinder,
     is_chain,
     measure_valid,
+    unpack_header,
 )
 from kohort.log.errors import BadIndex, CorruptFile, StorageError
 from kohort.log.file_names import OFFSET_INDEX, TIME_INDEX
 from kohort.log.repair import Repair, RepairKind
 from kohort.types import Offset
 from kohort.wire.batch import NO_TIMESTAMP
+from kohort.wire.batch_header import HEADER_BYTES, LENGTH_END
 
 if TYPE_CHECKING:
     from kohort.log.segment import Chunk, Segment
@@ -53,6 +57,9 @@ def find(segment: "Segment", offset: int) -> BatchInfo | None:
 
 
 def _find(segment: "Segment", offset: int) -> BatchInfo | None:
+    usual = _find_nearby(segment, offset)
+    if usual is not None:
+        return usual
     previous = None
     for info in _walk_from_entry(segment, offset):
         if info[3] >= offset:
@@ -62,6 +69,34 @@ def _find(segment: "Segment", offset: int) -> BatchInfo | None:
         previous = info
     if previous is not None and segment.limit is not None and offset < segment.limit:
         _check_gap(segment, previous, None)
+    return None
+
+
+def _find_nearby(segment: "Segment", offset: int) -> BatchInfo | None:
+    """The batch that contains an offset, if one read after the index entry shows it and nothing is
+    unusual. Most lookups end here, so this is written for speed; `_find` does it step by step."""
+    entry = segment.offsets.find_at_most(offset - segment.base_offset)
+    position = 0 if entry is None else entry[1]
+    if segment.damaged or not 0 <= position < segment.size:
+        return None
+    data = segment.file.read(position, min(NEARBY_BYTES, segment.size - position))
+    at, end = 0, len(data) - HEADER_BYTES
+    lowest = segment.base_offset
+    while at <= end:
+        base_offset, length, tag, delta, timestamp, count = unpack_header(data, at)
+        last_offset = base_offset + delta
+        size = LENGTH_END + length
+        if base_offset < lowest or tag != EPOCH_AND_MAGIC or delta < 0 or size < HEADER_BYTES:
+            return None
+        if not at and entry is not None and last_offset != segment.base_offset + entry[0]:
+            return None
+        if last_offset >= offset:
+            if base_offset > offset or size > segment.size - position - at:
+                return None
+            max_timestamp = timestamp if count else NO_TIMESTAMP
+            return position + at, size, base_offset, last_offset, max_timestamp
+        lowest = last_offset + 1
+        at += size
     return None
 
 
