@@ -37,6 +37,7 @@ from kohort.log.segment_lookup import (
     check_time_entry,
     rebuild_indexes,
     set_aside,
+    verify,
     walk_from,
 )
 from kohort.log.segment_swap import complete_interrupted_swaps, remove_segment
@@ -337,6 +338,7 @@ class _Scan:
     def __init__(self, segment: Segment, parameters: LoadParameters) -> None:
         self._segment = segment
         self._recovery_point = parameters.recovery_point
+        self._synced_to = parameters.recovery_point or Offset(0)
         self._is_clean = parameters.is_clean
         self.next_offset = segment.base_offset
         self.position = 0
@@ -355,18 +357,31 @@ class _Scan:
             bad = self._find_bad()
             if bad is None:
                 break
-            synced_to = self._recovery_point or Offset(0)
-            if self.next_offset < synced_to or (self._is_clean and self._has_valid_after(bad)):
-                self._set_aside(bad, synced_to)
+            if self._is_damage(bad):
+                self._set_aside(bad)
             else:
                 self.reason = f"{bad.reason}; cut from offset {self.next_offset} on"
+        self._check_last()
         self._index_last()
 
-    def _has_valid_after(self, bad: BadBatch) -> bool:
-        """After a clean shutdown all batches are synced, even if the recovery point is damaged."""
+    def _check_last(self) -> None:
+        """If the log seems to end too early, the last offset of its last batch may be damaged."""
+        is_complete = self._segment.limit is not None or self.next_offset >= self._synced_to
+        if self._last is None or is_complete:
+            return
+        try:
+            verify(self._segment, self._last)
+        except BadBatch as bad:
+            self.next_offset = bad.expected
+            self._set_aside(bad)
+
+    def _is_damage(self, bad: BadBatch) -> bool:
+        """Whether synced batches are damaged; otherwise it is the tail of unsynced writes. After a
+        clean shutdown all batches are synced, even if the recovery point is damaged."""
         segment = self._segment
         found = DamageFinder(segment.file, segment.size, segment.limit).find(bad)
-        return found.next_offset is not None
+        is_followed = found.next_offset is not None
+        return found.first_offset < self._synced_to or (self._is_clean and is_followed)
 
     def _find_bad(self) -> BadBatch | None:
         """Read valid batches, up to the first one that is not."""
@@ -381,7 +396,9 @@ class _Scan:
                 timestamp = header.max_timestamp if header.record_count else NO_TIMESTAMP
                 size = header.size_in_bytes
                 self._last = self.position, size, header.base_offset, header.last_offset, timestamp
-                self._last_expected = self.next_offset
+                # The offset before the first batch after an index entry is unknown.
+                is_first = self.position > 0 and self.next_offset == segment.base_offset
+                self._last_expected = header.base_offset if is_first else self.next_offset
                 self.next_offset = header.next_offset
                 at += size
                 self.position += size
@@ -398,13 +415,13 @@ class _Scan:
             previous_expected=self._last_expected,
         )
 
-    def _set_aside(self, bad: BadBatch, recovery_point: Offset) -> None:
+    def _set_aside(self, bad: BadBatch) -> None:
         found = set_aside(self._segment, bad)
         if self._last is not None and found.position == self._last[0]:
             self._last = None
         self._index_last()
         self.position = found.end
-        self.next_offset = found.next_offset or self._segment.limit or recovery_point
+        self.next_offset = found.next_offset or self._segment.limit or self._synced_to
 
     def _index_last(self) -> None:
         if self._last is not None:
