@@ -101,6 +101,7 @@ def validate_in_steps(
     except TooLarge as error:
         raise RequestRejected(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except MalformedMessage as error:
+        # DEVIATION: for records that cannot be decompressed Kafka returns UNKNOWN_SERVER_ERROR.
         _reject(str(error))
     return header
 
