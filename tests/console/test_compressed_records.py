@@ -34,7 +34,7 @@ def produce(node: Cluster, topic: Topic, *batches: bytes) -> None:
 
 def test_a_batch_with_a_huge_expansion_is_not_shown(node: Cluster, client: HttpClient) -> None:
     topic = node.create_topic()
-    huge = compressed_batch(20 * MEGABYTE, 20 * MEGABYTE)
+    huge = compressed_batch(10 * MEGABYTE, 10 * MEGABYTE)
     produce(node, topic, compressed_batch(3), huge, compressed_batch(4))
     path = f"{topic_path(topic)}/records"
 

@@ -24,7 +24,7 @@ from kohort.coordinator.groups.classic import group
 from kohort.coordinator.groups.classic import heartbeat as classic_heartbeat
 from kohort.coordinator.groups.classic.group import ClassicGroup
 from kohort.coordinator.outcome import Outcome, TimerKind
-from kohort.log import recovery, segment_lookup
+from kohort.log import recovery, segment_lookup, segment_scan
 from kohort.log.compaction import Compaction
 from kohort.log.damage import BatchInfo
 from kohort.log.partition import PartitionLog
@@ -206,7 +206,7 @@ def reenter_decide(patch: Patch) -> None:
 
 
 def skip_crc_check(patch: Patch) -> None:
-    patch(recovery, "verify_crc", lambda *_: None)
+    patch(segment_scan, "verify_crc", lambda *_: None)
 
 
 def trust_new_indexes(patch: Patch) -> None:

@@ -135,6 +135,7 @@ def test_a_location_without_a_log_is_refused(spark: SparkSession, tmp_path: Path
 
 
 def test_an_empty_log_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path)
+    (tmp_path / f"{OFFSETS}-0").mkdir()
+    (tmp_path / f"{OFFSETS}-0" / f"{0:020d}.log").touch()
 
     assert collected(spark, bronze.survey(spark, str(tmp_path))) == []

@@ -148,7 +148,7 @@ def a_pending_member_is_refused_if_the_group_is_full_by_then(session: Session) -
     a.send_join()
     session.wait_for_processing()
     c.ask_join()
-    with session.deviates("Kafka 4 lets the others wait for the timeout", "answer"):
+    with session.deviates("Kafka 4 waits for the rebalance timeout here", "answer"):
         a.client.receive_if_any()
 
 
@@ -262,7 +262,7 @@ def a_member_that_names_a_protocol_twice_can_join(session: Session) -> None:
 
     a = Member(session, "a")
     a.send_join(protocols=twice)
-    with session.deviates("Kafka fails over a member that names a protocol twice", "answer"):
+    with session.deviates("Kafka fails if a member names a protocol twice", "answer"):
         a.client.receive_if_any()
 
 
@@ -284,7 +284,9 @@ def a_subscription_with_a_wrong_topic_count_is_accepted(session: Session) -> Non
     a = Member(session, "a", protocols=protocols(range=b"\x00\x00\x7f\xff\xff\xff and so on"))
 
     a.send_join()
-    with session.deviates("Kafka fails over a subscription that it cannot read", "answer*"):
+    with session.deviates(
+        "for a subscription that cannot be decoded Kafka answers with an internal error", "answer*"
+    ):
         a.client.receive_if_any()
 
 

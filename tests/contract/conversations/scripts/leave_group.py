@@ -193,7 +193,7 @@ def a_waiting_sync_is_answered_when_its_member_is_removed(session: Session) -> N
     session.wait_for_processing()
 
     admin.leave(members=(instance("i"),))
-    with session.deviates("Kafka lets the sync of a removed member time out", "answer"):
+    with session.deviates("Kafka never answers the parked SyncGroup of a removed member", "answer"):
         b.client.receive_if_any()
 
 

@@ -214,7 +214,9 @@ def a_restarted_static_member_can_sync_in_the_current_generation(session: Sessio
     new.sync()
 
     is_over = start_clock(session)
-    with session.deviates("Kafka goes on waiting for a sync under the old id", "answer.error_code"):
+    with session.deviates(
+        "Kafka still expects SyncGroup from the old member id", "answer.error_code"
+    ):
         a.client.ask_until(a.beating(), lambda answer: answer.error_code or is_over())
 
 
@@ -232,7 +234,7 @@ def a_static_member_can_use_a_pending_member_id(session: Session) -> None:
     a.ask_join()
 
     a.instance = None
-    with session.deviates("ids are only issued to dynamic members", "answer*"):
+    with session.deviates("Member ids are only issued in advance to dynamic members", "answer*"):
         a.ask_join(group_instance_id="i")
 
 
