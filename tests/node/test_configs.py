@@ -80,6 +80,32 @@ def test_describe_returns_only_the_requested_settings(harness: BrokerHarness) ->
     assert set(describe(harness, TOPIC, "t", "retention.ms", "colour")) == {"retention.ms"}
 
 
+def test_each_resource_of_a_request_has_its_own_settings(harness: BrokerHarness) -> None:
+    for name in ("t", "u", "v"):
+        harness.create(name)
+    assert alter(harness, ("retention.ms", SET, "1234"), name="u") == "NONE"
+    asked = [
+        (TOPIC, "t", None),
+        (TOPIC, "u", None),
+        (TOPIC, "v", None),
+        (TOPIC, "u", ("retention.ms",)),
+    ]
+    resources = tuple(
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name, keys in [*asked, (NODE, "1", None), (NODE, "", None)]
+    )
+
+    results = harness.answer(DescribeConfigsRequest(resources=resources), 4).results
+
+    t, u, v, one, broker, cluster = ({each.name: each for each in row.configs} for row in results)
+    assert t == v == describe(harness, TOPIC, "t")
+    assert u == describe(harness, TOPIC, "u")
+    assert u["retention.ms"].value == "1234" != t["retention.ms"].value
+    assert one == {"retention.ms": u["retention.ms"]}
+    assert broker.keys() == SETTINGS.keys()
+    assert cluster == {}
+
+
 def test_synonyms_list_overridden_values(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path, {"log.retention.ms": "5000"})
     harness.create("t", retention_ms="70")

@@ -119,7 +119,12 @@ def encode_large_response(
     """Like `encode_response`, in slices."""
     _, pack_head, header_size = _response_encoder(type(body), version)
     parts: list[bytes] = [b""]
-    yield from sliced_encoder(type(body), version)(body, parts)
+    joined = 1
+    for _ in sliced_encoder(type(body), version)(body, parts):
+        # The parts have a few bytes each, and as objects take many times as much.
+        parts[joined:] = [b"".join(parts[joined:])]
+        joined += 1
+        yield
     return _join(pack_head, header_size, correlation_id, parts)
 
 
