@@ -49,6 +49,9 @@ QUICK = (
     ),
     (
         "tests/log",
+        # Thousands of states of a disk.
+        "--ignore=tests/log/test_damage.py",
+        "--ignore=tests/log/test_power_cut.py",
         "tests/sim",
         # Starts processes, and shrinks failures.
         "--ignore=tests/sim/test_determinism.py",
@@ -60,11 +63,14 @@ QUICK = (
         "--ignore-glob=tests/node/test_*_disk.py",
         "--ignore=tests/node/clients",
         "--ignore=tests/node/test_attacks.py",
+        "--ignore=tests/node/test_descriptor_limit.py",
         "--ignore=tests/node/test_hostile.py",
         "--ignore=tests/node/test_kill.py",
         "--ignore=tests/node/test_loading.py",
         "--ignore=tests/node/test_node_pages.py",
+        "--ignore=tests/node/test_server_clock.py",
         "--ignore=tests/node/test_sockets.py",
+        "--ignore=tests/node/test_suspended_process.py",
     ),
     (
         "tests/coordinator",
