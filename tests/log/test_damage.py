@@ -477,6 +477,20 @@ def test_partition_with_accepted_losses_never_uses_an_offset_again(lost: str) ->
     assert repairs == ()
 
 
+def test_refusal_takes_no_more_memory_with_every_use() -> None:
+    sample = new_sample()
+    remove_partition(sample.disk)
+    log = get_log(open_with_repairs(sample.disk)[0])
+
+    depths = set()
+    for _ in range(3):
+        with pytest.raises(StorageError) as caught:
+            log.check_usable()
+        depths.add(len(caught.traceback))
+
+    assert len(depths) == 1
+
+
 def test_other_partitions_are_served_beside_a_refused_one() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)

@@ -2,7 +2,7 @@
 
 A small compressed batch can hold gigabytes: long values, millions of records or headers. So the
 decompressed size has a limit, records are decoded one by one, and of each field only the bytes that
-are shown are copied. `wire.records` decodes whole records, which is faster for everyone else.
+are shown are copied. `wire.records` decodes whole records, which is faster.
 """
 
 from collections.abc import Iterator

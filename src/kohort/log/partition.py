@@ -476,7 +476,8 @@ class PartitionLog:
         if isinstance(self._failure, OutOfResources):
             self._complete_replacement()
         if self._failure is not None:
-            raise self._failure
+            # Otherwise each raise would add its frames to the traceback of the one before.
+            raise self._failure.with_traceback(None)
 
     def _complete_replacement(self) -> None:
         """Complete or undo a replacement that was interrupted because descriptors or memory were

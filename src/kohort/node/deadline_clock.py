@@ -1,9 +1,9 @@
 """The clock of deadlines: it counts only the time in which the event loop runs.
 
 The loop reads it at least every `TICK_MS`. If much more time has passed, the loop did not run: the
-process was stopped, its virtual machine was paused, or one piece of work took that long. No member
-could be heard meanwhile, so that time does not count. All deadlines are later by as much: sessions,
-rebalances and waiting fetches go on with the time that they had left.
+process was stopped, its virtual machine was paused, or one piece of work took that long. No
+heartbeat could be read meanwhile, so that time does not count. All deadlines are later by as much:
+sessions, rebalances and waiting fetches have the time that they had left.
 """
 
 from typing import Final

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
-from typing import Final
 
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
@@ -34,7 +33,7 @@ _Configs = dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]]
 def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: CreateTopicsRequest = request.body
     counts = Counter(topic.name for topic in body.topics)
-    is_too_large = _count_partitions(broker, body) > PARTITIONS_MAX
+    partition_count = _count_partitions(broker, body)
     results: dict[Topic, CreatableTopicResult] = {}
     described: _Configs = {}
     left = iter({each.name: each for each in body.topics}.values())
@@ -45,8 +44,7 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
         for topic in some:
             try:
                 check_named_once(topic.name, counts[topic.name])
-                if is_too_large:
-                    raise _TOO_MANY_PARTITIONS
+                _check_total(partition_count)
                 new = _new_topic(broker, topic)
             except RequestRejected as error:
                 results[topic.name] = _refused(topic.name, error)
@@ -76,9 +74,10 @@ def _refused(name: Topic, error: RequestRejected | StorageError) -> CreatableTop
     )
 
 
-_TOO_MANY_PARTITIONS: Final = RequestRejected(
-    ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-)
+def _check_total(partition_count: int) -> None:
+    if partition_count > PARTITIONS_MAX:
+        reason = "Excessively large number of partitions per request."
+        raise RequestRejected(ErrorCode.POLICY_VIOLATION, reason)
 
 
 def _count_partitions(broker: Broker, body: CreateTopicsRequest) -> int:
