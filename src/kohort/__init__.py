@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kohort.client.fetch.offset_fetcher import OffsetAndTimestamp
     from kohort.client.member.member_events import OffsetAndMetadata
     from kohort.client.rebalances import ConsumerRebalanceListener
-    from kohort.node.embedded_node import Node
+    from kohort.testing.node import Node
     from kohort.types import TopicPartition
 
 __version__ = "0.1.0"
@@ -30,7 +30,7 @@ _HOMES = {
     "Consumer": "kohort.client.consumer",
     "ConsumerRebalanceListener": "kohort.client.rebalances",
     "ConsumerRecord": "kohort.client.fetch.consumer_records",
-    "Node": "kohort.node.embedded_node",
+    "Node": "kohort.testing.node",
     "OffsetAndMetadata": "kohort.client.member.member_events",
     "OffsetAndTimestamp": "kohort.client.fetch.offset_fetcher",
     "TopicPartition": "kohort.types",

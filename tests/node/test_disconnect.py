@@ -3,7 +3,7 @@
 import pytest
 
 from kohort.node.broker import Address
-from kohort.node.embedded_node import Node
+from kohort.testing.node import Node
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest
 from tests.node.broker_harness import new_batch, produce_request
 from tests.node.raw_client import Disconnected, RawClient

@@ -17,7 +17,7 @@ from kohort.client.consumer import Consumer
 from kohort.coordinator.events import MemberInfo, RebalanceResult, Trigger
 from kohort.events.internal_topics import CONSUMER_OFFSETS, KOHORT_EVENTS
 from kohort.log.catalog import Catalog
-from kohort.node.embedded_node import Node
+from kohort.testing.node import Node
 from kohort.types import Generation, GroupId, MemberId, Millis, Partition, Topic, TopicPartition
 from tools.histories.files import create_empty, write_lines
 from tools.histories.generator import HistoryCounts

@@ -14,8 +14,8 @@ from kohort.demo.processes import ConsumerProcesses
 from kohort.demo.producer import OrderProducer, create_orders_topic
 from kohort.demo.schedule import report_times
 from kohort.demo.threads import first_line, start_thread
-from kohort.node.embedded_node import Node
 from kohort.pipeline.forensics.options import FORENSICS_GROUP
+from kohort.testing.node import Node
 from kohort.types import value
 
 if TYPE_CHECKING:

@@ -1,0 +1,12 @@
+"""How a control operation is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ControlError(Exception):
+    """The operation is refused, or did not succeed in time. `details` is a JSON object."""
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}

@@ -1,0 +1,32 @@
+"""The table of control operations.
+
+An operation takes a JSON object and returns one, so that it is the same over HTTP and from another
+thread of the process. It runs on the node's event loop, where it may wait.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.node.control import status
+from kohort.node.control.errors import ControlError
+
+if TYPE_CHECKING:
+    from kohort.node.server import Server
+
+Body = Mapping[str, Any]
+"""What a JSON object contains. Values may be strings, because those of an HTTP query are."""
+
+Operation = Callable[["Server", Body], Awaitable[Body]]
+
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "status": status.read_status,
+}
+"""By name, which is also the path over HTTP: `POST /status`."""
+
+
+async def run_operation(server: "Server", name: str, body: Body) -> Body:
+    """Raises `ControlError` if the operation is unknown or refused."""
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        raise ControlError(f"unknown operation {name}: use one of {', '.join(OPERATIONS)}")
+    return await operation(server, body)

@@ -1,0 +1,1 @@
+"""What tests of Kafka programs use: `kohort.Node`, its helpers, and a pytest plugin."""
