@@ -189,6 +189,22 @@ def test_a_commit_without_a_response_may_be_fetched_and_then_stays() -> None:
         commits.fetched("g", T0, 5, 8)
 
 
+def test_a_commit_behind_a_parked_request_may_apply_after_a_later_commit() -> None:
+    commits = CommitDurability(lambda *_: None)
+    old = SeenCommit(order=1, offset=5, writer=(1, "m"), is_delayed=True)
+    commits.arrived("g", T0, old)
+    for order, offset in (2, 7), (3, 9):
+        commits.arrived("g", T0, SeenCommit(order=order, offset=offset, writer=(1, "m")))
+    commits.accepted("g", T0, 2)
+    commits.accepted("g", T0, 1)
+
+    commits.fetched("g", T0, 5, 7)
+    commits.accepted("g", T0, 3)
+
+    with pytest.raises(Violation, match="was fetched as 5, expected one of 9"):
+        commits.fetched("g", T0, 5, 9)
+
+
 def test_a_rejected_commit_is_never_fetched() -> None:
     commits = commits_after((5, "m"))
     commits.arrived("g", T0, SeenCommit(order=9, offset=8, writer=(1, "m")))
@@ -448,11 +464,11 @@ class WatchedMember:
         self.evictions.groups_changed([gone(departure)])
 
     def begin_rebalance(self) -> None:
+        self.enter(GroupState.PREPARING_REBALANCE)
+
+    def enter(self, state: GroupState) -> None:
         moved = StateChanged(
-            at=Millis(0),
-            group_id=GroupId("g"),
-            before=GroupState.STABLE,
-            after=GroupState.PREPARING_REBALANCE,
+            at=Millis(0), group_id=GroupId("g"), before=GroupState.STABLE, after=state
         )
         self.evictions.groups_changed([moved])
 
@@ -490,6 +506,16 @@ def test_a_member_has_its_rebalance_timeout_to_rejoin() -> None:
 
     with pytest.raises(Violation, match="after 59990 of 60000 ms"):
         member.remove(Departure.NOT_REJOINED)
+
+
+def test_the_time_to_sync_does_not_begin_again_when_the_leader_has_synced() -> None:
+    member = WatchedMember()
+    member.enter(GroupState.COMPLETING_REBALANCE)
+    member.advance(5_000)
+    member.enter(GroupState.STABLE)
+    member.advance(55_000)
+
+    member.remove(Departure.SYNC_EXPIRED)
 
 
 def test_sessions_begin_again_when_the_node_starts() -> None:

@@ -137,6 +137,9 @@ class Catalog:
             reason = "its content is damaged, so all logs are validated and no loss is noticed"
             yield Repair(path=path, reason=reason)
         yield from self._directories.clean_up(self._content)
+        if not self._is_clean:
+            # The process that was killed may have created directories without syncing their names.
+            self._disk.sync_directory("")
         self._checkpoints.keep_only(set(self._content.topics))
         for topic in self._content.topics.values():
             logs: list[PartitionLog | None] = [None] * topic.partition_count

@@ -132,6 +132,7 @@ class CheckerHub:
                     assigned_in=self._assignment_log.find(
                         request.group_id, request.member_id, partition
                     ),
+                    is_delayed=exchange.is_delayed,
                 )
                 self.commits.arrived(request.group_id, partition, kept)
 

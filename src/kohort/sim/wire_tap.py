@@ -11,7 +11,10 @@ from kohort.sim.network import Link
 from kohort.wire.envelope import decode_request, decode_response, peek_request
 from kohort.wire.frame import FrameReader
 
-OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 8, 9, 11, 12, 14
+FETCH, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 1, 8, 9, 11, 12, 14
+
+_PARKED: Final = frozenset({FETCH, JOIN_GROUP, SYNC_GROUP})
+"""The node may answer these late, and later requests of their connection wait until then."""
 
 _UNDERSTOOD: Final = frozenset({OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, SYNC_GROUP})
 
@@ -19,7 +22,16 @@ _UNDERSTOOD: Final = frozenset({OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBE
 class Exchange:
     """A request as it arrived at the node."""
 
-    __slots__ = ("api_key", "arrived", "link", "order", "request", "snapshot", "version")
+    __slots__ = (
+        "api_key",
+        "arrived",
+        "is_delayed",
+        "link",
+        "order",
+        "request",
+        "snapshot",
+        "version",
+    )
 
     def __init__(self, link: Link, order: int, api_key: int, version: int, request: Any) -> None:
         self.link = link
@@ -28,6 +40,8 @@ class Exchange:
         self.api_key = api_key
         self.version = version
         self.request = request
+        self.is_delayed = False
+        """It may be handled after requests of other connections that arrive later."""
         self.arrived = 0
         """When it arrived; in the time of the evictions checker."""
         self.snapshot: Any = None
@@ -61,6 +75,7 @@ class WireTap:
             api_key, version = peek_request(frame)
             request = decode_request(frame)[1] if api_key in _UNDERSTOOD else None
             exchange = Exchange(link, self._arrived, api_key, version, request)
+            exchange.is_delayed = any(each.api_key in _PARKED for each in wire.waiting)
             wire.waiting.append(exchange)
             if request is not None:
                 self._on_request(exchange)

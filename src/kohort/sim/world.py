@@ -226,7 +226,7 @@ class World:
             2 * member.session_ms + 2 * member.max_poll_ms + 3 * member.request_ms
             for member in self._plan.members
         ]
-        longest = max((d.amount for d in self._plan.events if d.amount < 60_000), default=0)
+        longest = max((d.amount for d in self._plan.events if 0 < d.amount < 60_000), default=0)
         return 30_000 + 2 * max(slowest) + longest + 2 * self._plan.initial_delay_ms
 
     def _find_missing(self) -> Iterator[str]:

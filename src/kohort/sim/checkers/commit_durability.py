@@ -1,14 +1,17 @@
 """A commit that was acknowledged, or returned by OffsetFetch, stays until a later one replaces it.
 
-Commits apply in the order of arrival. OffsetFetch returns the last one that was acknowledged
-before, or one that arrived after that and may have been stored. No member moves a partition back
-behind the commit of another member: each continues where the others stopped.
+Commits apply in the order of arrival, except that a commit behind a request which the node answers
+late, on the same connection, applies at some time before its response. OffsetFetch returns the last
+commit that was acknowledged before, or one that arrived after that and may have been stored. No
+member moves a partition back behind the commit of another member: each continues where the others
+stopped.
 
 One exception, as in Kafka: a static member that missed a generation continues to read, does not
 know that its partition was reassigned, and commits when it joins.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kohort.sim.checkers import Violation
 from kohort.types import TopicPartition, value
@@ -28,6 +31,8 @@ class SeenCommit:
     writer: Writer
     assigned_in: int = -1
     """The generation that assigned the partition to its writer; -1 if unknown."""
+    is_delayed: bool = False
+    """It may be applied after commits that arrived later, until it is answered."""
 
 
 class CommitHistory:
@@ -51,7 +56,11 @@ class CommitHistory:
         self.certain = kept
         self.is_forgotten = False
         self.highest = max(self.highest, kept.offset)
-        self.possible = {order: each for order, each in self.possible.items() if order > kept.order}
+        self.possible = {
+            order: each
+            for order, each in self.possible.items()
+            if order > kept.order or (each.is_delayed and order != kept.order)
+        }
 
     def offsets(self) -> set[int]:
         """All offsets that OffsetFetch may return; -1 for none."""
@@ -99,6 +108,10 @@ class CommitDurability:
         kept = register.possible.get(order)
         if kept is None:
             return  # a later commit was acknowledged already
+        if kept.is_delayed and register.certain is not None and register.certain.order > order:
+            # Either of the two was applied last; the next acknowledged commit settles it.
+            register.possible[order] = replace(kept, is_delayed=False)
+            return
         self._settle(group, partition, register, kept)
 
     def _settle(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kohort.coordinator.events import Departure, GroupEvent, MemberGone, StateChanged
+from kohort.coordinator.groups.classic.states import GroupState
 from kohort.sim.checkers import Violation
 from kohort.types import value
 from kohort.virtual_time.scheduler import MS, Scheduler
@@ -21,6 +22,12 @@ _SUSPENSION_COUNTED: Final = 500 * MS
 
 _ROUNDING: Final = 1 * MS
 """Deadlines are whole milliseconds."""
+
+_PHASES: Final = {
+    Departure.NOT_REJOINED: GroupState.PREPARING_REBALANCE,
+    Departure.SYNC_EXPIRED: GroupState.COMPLETING_REBALANCE,
+}
+"""The state in which the rebalance timeout begins."""
 
 
 @value
@@ -37,8 +44,8 @@ class Evictions:
         """By group and member id."""
         self._heard: dict[tuple[str, str], int] = {}
         """The last session of a member began then or later; in running time."""
-        self._phase_began: dict[str, int] = {}
-        """When the state of a group changed last, in running time."""
+        self._entered: dict[tuple[str, GroupState], int] = {}
+        """When a group has entered a state last, in running time."""
 
     @property
     def running(self) -> int:
@@ -70,7 +77,7 @@ class Evictions:
     def groups_changed(self, events: Iterable[GroupEvent]) -> None:
         for event in events:
             if isinstance(event, StateChanged):
-                self._phase_began[event.group_id] = self.running
+                self._entered[event.group_id, event.after] = self.running
             elif isinstance(event, MemberGone):
                 self._check(event)
 
@@ -82,8 +89,10 @@ class Evictions:
         if gone.departure is Departure.SESSION_EXPIRED:
             if key in self._heard:
                 self._check_time(gone, self._heard[key], timeouts.session)
-        elif gone.departure in (Departure.NOT_REJOINED, Departure.SYNC_EXPIRED):
-            self._check_time(gone, self._phase_began[gone.group_id], timeouts.rebalance)
+        elif gone.departure in _PHASES:
+            # The group may be stable again when a sync expires: its leader has synced in time.
+            began = self._entered[gone.group_id, _PHASES[gone.departure]]
+            self._check_time(gone, began, timeouts.rebalance)
 
     def _check_time(self, gone: MemberGone, since: int, timeout: int) -> None:
         waited = self.running - since
