@@ -217,6 +217,26 @@ def test_long_journal_is_replaced_by_a_snapshot_while_the_node_runs(
     assert [topic.name for topic in open_catalog(disk).topics] == [f"t{each}" for each in range(50)]
 
 
+def test_what_a_restarted_node_serves_survives_a_power_failure() -> None:
+    prepared = MemoryDisk()
+    open_catalog(prepared).close(NOW)
+
+    crash_at, is_finished = 0, False
+    while not is_finished:
+        disk = copy.deepcopy(prepared)
+        with suppress(Crash):
+            for change in first_changes(open_catalog(CrashingDisk(disk, crash_at))):
+                change()
+            is_finished = True
+        disk.kill()
+        served = open_catalog(disk).topics
+        disk.power_off()
+
+        assert open_catalog(disk).topics == served
+        crash_at += 1
+    assert crash_at > 15
+
+
 def write_format_1(disk: MemoryDisk) -> None:
     content = {
         "format": 1,
@@ -305,6 +325,7 @@ def test_change_whose_sync_failed_is_not_made_by_a_later_one() -> None:
     disk.kill()
     failing = UnsyncableDisk(disk)
     catalog = open_catalog(failing)
+    failing.is_failing = True
     with pytest.raises(StorageError):
         catalog.create_topic(OTHER, IDS[1], 1, {}, NOW)
     failing.is_failing = False
@@ -318,7 +339,7 @@ def test_change_whose_sync_failed_is_not_made_by_a_later_one() -> None:
 class UnsyncableDisk(CrashingDisk):
     """Every sync of a file fails while `is_failing`, but not the one of an atomic write."""
 
-    is_failing = True
+    is_failing = False
 
     def open(self, path: str) -> "_UnsyncableFile":  # type: ignore[override]  # its syncs fail
         return _UnsyncableFile(self, super().open(path))

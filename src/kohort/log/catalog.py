@@ -138,7 +138,9 @@ class Catalog:
             yield Repair(path=path, reason=reason)
         yield from self._directories.clean_up(self._content)
         if not self._is_clean:
-            # The process that was killed may have created directories without syncing their names.
+            # The process that was killed may have changed the catalog, or created directories,
+            # without syncing that. What this process serves must survive a power failure.
+            self._journal.sync_loaded()
             self._disk.sync_directory("")
         self._checkpoints.keep_only(set(self._content.topics))
         for topic in self._content.topics.values():

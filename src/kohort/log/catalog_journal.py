@@ -48,6 +48,11 @@ class CatalogJournal:
         self._is_usable = stored.has_journal
         """False if the next change needs a new snapshot and an empty journal first."""
 
+    def sync_loaded(self) -> None:
+        """Make the changes durable that a killed process has appended and may not have synced."""
+        if self._bytes:
+            self._open().sync()
+
     def shorten(self) -> None:
         """Replace a long journal by a snapshot."""
         if self._bytes > max(_SMALL_BYTES, self._snapshot_bytes):
