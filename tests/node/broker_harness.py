@@ -199,8 +199,8 @@ class BrokerHarness:
         end = Millis(self.now + ms)
         while (deadline := self.broker.next_deadline()) is not None and deadline <= end:
             self.now = Millis(max(self.now, deadline))
-            for command in self.broker.take_due(DeadlineMillis(self.now)):
-                self.broker.groups.submit(command, self.now)
+            self.broker.purgatory.fire_due(DeadlineMillis(self.now))
+            self.broker.groups.fire_due(DeadlineMillis(self.now), self.now)
             self.end_iteration()
         self.now = end
         self._set_timer_time()

@@ -25,8 +25,8 @@ from kohort.wire.frame import FrameReader
 from kohort.wire.schema import schema_of
 from tests.node.broker_harness import fetch_request, new_batch, produce_request
 from tests.node.fake_transport import FakeNodeTransport, FakeTransport
-from tests.node.manual_clock import ManualClock
 from tests.node.raw_client import Membership, join_request
+from tests.node.stepped_clock import SteppedClock
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 SESSION_MS = 10 * SECOND
@@ -45,7 +45,7 @@ class RunningLoop:
 
     def __init__(self, directory: Path) -> None:
         settings = BrokerConfig({"group.initial.rebalance.delay.ms": str(DELAY_MS)})
-        self.clock = ManualClock()
+        self.clock = SteppedClock()
         self.catalog, _ = Catalog.open(directory, self.clock.now(), settings.topic_defaults())
         self.broker = Broker(settings, Topics(self.catalog, settings), None)
         self.loop = NodeLoop(self.broker, FakeNodeTransport(), self.clock)

@@ -57,8 +57,8 @@ from kohort.wire.frame import FrameReader
 from kohort.wire.schema import schema_of
 from tests.node.broker_harness import START, fetch_request
 from tests.node.fake_transport import FakeTransport
-from tests.node.manual_clock import ManualClock
 from tests.node.raw_client import join_request
+from tests.node.stepped_clock import SteppedClock
 
 CONNECTIONS = 4
 GROUPS = ("g", "h")
@@ -101,7 +101,7 @@ class Client:
 class Loop(RuleBasedStateMachine):
     @initialize(is_fsync=st.booleans())
     def open(self, *, is_fsync: bool) -> None:
-        self.clock = ManualClock()
+        self.clock = SteppedClock()
         self.platters = DiskImage()
         self.syncs_running = 0
         ids = count(1)

@@ -170,11 +170,6 @@ class Broker:
             return fetch if group is None else group
         return min(group, fetch)
 
-    def take_due(self, now: DeadlineMillis) -> list[Command]:
-        """Return the commands of due group timers, and mark expired fetches as ready."""
-        self.purgatory.fire_due(now)
-        return self.groups.take_due(now)
-
     # What handlers share
 
     def park(self, request: Request, respond: Respond[Reply]) -> Ticket:

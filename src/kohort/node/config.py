@@ -28,6 +28,13 @@ class Durability(StrEnum):
     OS = "os"
 
 
+class ClockKind(StrEnum):
+    """What moves the node's clock."""
+
+    REAL = "real"
+    MANUAL = "manual"
+
+
 def _read_listener(text: str) -> str:
     if text:
         read_advertised(text)
@@ -77,6 +84,13 @@ SETTINGS: Final[Mapping[str, Option]] = {
             tuple(Durability),
             "fsync: acks=all produces and group records are acknowledged after an fsync, which is "
             "shared by many requests; os: once in the page cache, as in Kafka by default.",
+        ),
+        choice(
+            "kohort.clock",
+            ClockKind.REAL,
+            tuple(ClockKind),
+            "manual: for tests. The time of sessions, rebalances, retention and expiry stands "
+            "still until the control operation advance moves it.",
         ),
         Option(
             name="kohort.accept.data.loss",
@@ -314,6 +328,10 @@ class BrokerConfig:
     @property
     def is_fsync(self) -> bool:
         return bool(self["kohort.durability"] == Durability.FSYNC)
+
+    @property
+    def has_manual_clock(self) -> bool:
+        return bool(self["kohort.clock"] == ClockKind.MANUAL)
 
     @property
     def accepted_losses(self) -> frozenset[str]:

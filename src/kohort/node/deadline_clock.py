@@ -6,7 +6,7 @@ heartbeat could be read meanwhile, so that time does not count. All deadlines ar
 sessions, rebalances and waiting fetches have the time that they had left.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from kohort.types import DeadlineMillis
 
@@ -17,6 +17,12 @@ _COUNTED_S_MAX: Final = 2 * TICK_MS / 1000
 
 _ROUNDING_S: Final = 1e-6
 """Seconds are floating point numbers: without it a timer could be a millisecond late."""
+
+
+class DeadlineTime(Protocol):
+    """The time that timers compare their deadlines with."""
+
+    now: DeadlineMillis
 
 
 class DeadlineClock:

@@ -17,7 +17,7 @@ from kohort.node import dispatch, log_events
 from kohort.node.broker import Broker
 from kohort.node.clock import Clock
 from kohort.node.connection import Connection, ConnectionTransport
-from kohort.node.deadline_clock import TICK_MS, DeadlineClock
+from kohort.node.deadline_clock import TICK_MS, DeadlineClock, DeadlineTime
 from kohort.node.metrics import Metrics
 from kohort.node.request import WROTE_FILES, Request, SlicedWork
 from kohort.node.request_memory import RequestMemory
@@ -53,15 +53,24 @@ class NodeLoop:
         network: NodeTransport,
         clock: Clock,
         connections_max: int | None = None,
+        *,
+        group_deadlines: DeadlineTime | None = None,
     ) -> None:
-        """`connections_max` is what the operating system allows, if that is known."""
+        """`connections_max` is what the operating system allows, if that is known.
+
+        `group_deadlines` is the time of group timers if it is moved by hand. Its owner calls
+        `timers_due` after it has moved it.
+        """
         self.broker = broker
         self.metrics: Metrics = broker.metrics
-        self.next_deadline = broker.next_deadline
         self._network = network
         self._clock = clock
         self._deadline_clock = DeadlineClock(clock.monotonic())
+        self._group_deadlines: DeadlineTime = group_deadlines or self._deadline_clock
         self._group_timers, self._fetch_timers = broker.groups.timers, broker.purgatory.timers
+        self.next_deadline = broker.next_deadline
+        if group_deadlines is not None:
+            self.next_deadline = self._next_deadline_by_itself
         settings = broker.settings
         self.request_max_bytes: int = settings["socket.request.max.bytes"]
         self._request_items_max: int = settings["kohort.request.items.max"]
@@ -143,7 +152,8 @@ class NodeLoop:
         uncounted_s = deadline_clock.advance(monotonic)
         if uncounted_s > _SUSPENDED_S_MIN:
             self._report_suspension(uncounted_s)
-        self._group_timers.now = self._fetch_timers.now = deadline_clock.now
+        self._fetch_timers.now = deadline_clock.now
+        self._group_timers.now = self._group_deadlines.now
 
     def _report_suspension(self, seconds: float) -> None:
         self.metrics.suspensions += 1
@@ -243,6 +253,13 @@ class NodeLoop:
         delay_ms = TICK_MS if deadline is None else max(0, min(deadline - now, TICK_MS))
         return DeadlineMillis(now + delay_ms), delay_ms / 1000
 
+    def _next_deadline_by_itself(self) -> DeadlineMillis | None:
+        """That of the fetches, unless a group timer is due already, for example without a delay."""
+        timer = self._group_timers.earliest
+        if timer is not None and timer <= self._group_deadlines.now:
+            return self._deadline_clock.now
+        return self._fetch_timers.earliest
+
     def _find_exceeded_limit(self, host: str) -> str | None:
         if len(self.connections) >= self._connections_max:
             return "max.connections"
@@ -250,10 +267,16 @@ class NodeLoop:
             return "max.connections.per.ip"
         return None
 
-    def timers_due(self) -> None:
-        """A deadline may have passed; due timers fire in the next iteration."""
+    def timers_due(self) -> list[Command]:
+        """A deadline may have passed; due timers fire in the next iteration.
+
+        Return the commands of the group timers that fire.
+        """
         self._read_clock()
-        self._due += self.broker.take_due(self._deadline_clock.now)
+        self.broker.purgatory.fire_due(self._deadline_clock.now)
+        due = self.broker.groups.take_due(self._group_deadlines.now)
+        self._due += due
+        return due
 
     def sync_finished(self, seconds: float) -> None:
         """The files of the last sync request are synced; `iterate` sends the waiting responses."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.coordinator.commands import Command
 from kohort.extras import require_extra
 from kohort.log.catalog import Catalog
 from kohort.log.errors import LogError, OutOfResources
@@ -31,9 +32,12 @@ from kohort.node.broker import Address, Broker
 from kohort.node.clock import Clock, SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
+from kohort.node.control.errors import ControlError
 from kohort.node.damage_report import report_repair
 from kohort.node.data_directory import prepare_data_directory
 from kohort.node.loop import NodeLoop
+from kohort.node.manual_clock import ManualClock
+from kohort.node.manual_time import ManualTime
 from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.storage_error_log import StorageErrorLog
@@ -56,6 +60,11 @@ _CLOSING_S: Final = 1.0
 """How long clients have to read the last responses when the node stops."""
 
 _CLOSING_POLL_S: Final = 0.005
+_LOADING_POLL_S: Final = 0.001
+
+_SETTLING_PASSES_MAX: Final = 1_000
+"""Event-loop iterations for which `settle` waits for long work. Other clients may bring more work
+without end."""
 
 
 class NodeStartError(Exception):
@@ -114,12 +123,16 @@ class Server:
     def __init__(self, settings: BrokerConfig, data: Path, clock: Clock | None = None) -> None:
         self._settings = settings
         self._data = data
-        self._clock = clock or SystemClock()
+        real_clock = clock or SystemClock()
+        self._manual_clock = ManualClock(real_clock) if settings.has_manual_clock else None
+        self.clock: Clock = self._manual_clock or real_clock
+        self.manual_time: ManualTime | None = None
+        """With a manual clock, once the node is started."""
         self._armed_at: DeadlineMillis | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_iteration_scheduled = False
         self._failure: NodeFailed | None = None
-        self._last_sync: _LastSync | None = None
+        self._awaited_syncs: list[_AwaitedSync] = []
         self._load_errors = StorageErrorLog()
         self._sync_thread: SyncThread | None = None
         self._metrics_server: MetricsServer | None = None
@@ -141,7 +154,14 @@ class Server:
         self._transport: SocketTransport[Connection] = SocketTransport(
             self._loop, self._connect, self._settings["kohort.response.unsent.max.bytes"]
         )
-        self._node = NodeLoop(broker, self._transport, self._clock, _connections_max())
+        manual_clock = self._manual_clock
+        self._node = NodeLoop(
+            broker,
+            self._transport,
+            self.clock,
+            _connections_max(),
+            group_deadlines=manual_clock and manual_clock.deadlines,
+        )
         try:
             port = self._transport.listen(host, port)
         except (OSError, UnicodeError) as error:
@@ -162,9 +182,15 @@ class Server:
         self._arm()
         self._load()
         self._loop.call_soon(self._load_handlers, dispatch.load_handlers())
+        self._start_maintenance()
+        return usable
+
+    def _start_maintenance(self) -> None:
+        if self._manual_clock is not None:
+            self.manual_time = ManualTime(self._manual_clock, self._node, self)
+            return
         self._loop.call_later(self._node.cleaning_interval_ms / 1000, self._clean)
         self._loop.call_later(self._idle_interval_s, self._close_idle)
-        return usable
 
     @property
     def broker(self) -> Broker:
@@ -174,7 +200,7 @@ class Server:
         prepare_data_directory(self._data, self._settings.data_directory_mode)
         catalog, recovered = Catalog.open(
             self._data,
-            self._clock.now(),
+            self.clock.now(),
             self._settings.topic_defaults(),
             limits=LogLimits(
                 producer_id_expiration_ms=self._settings["producer.id.expiration.ms"],
@@ -213,11 +239,17 @@ class Server:
         self._node.shut_down()
         self._iterate()
         if self.broker.syncer is not None:
-            self._last_sync = _LastSync()
-            self.broker.syncer.hold(self._last_sync)
-            self._schedule_iteration()
-            await self._last_sync.event.wait()
+            await self._sync(self.broker.syncer)
             self._iterate()
+
+    async def _sync(self, syncer: Syncer) -> None:
+        """Wait until everything written so far is synced, or the disk has failed."""
+        awaited = _AwaitedSync()
+        self._awaited_syncs.append(awaited)
+        syncer.hold(awaited)
+        self._schedule_iteration()
+        await awaited.event.wait()
+        self._awaited_syncs.remove(awaited)
 
     async def _disconnect_all(self) -> None:
         """Disconnect all clients, after a short time for reading the last responses."""
@@ -252,7 +284,7 @@ class Server:
         if self._sync_thread is not None:
             self._sync_thread.close()
         if self._failure is None:
-            self._catalog.close(self._clock.now())
+            self._catalog.close(self.clock.now())
         else:
             self._catalog.abandon()
 
@@ -268,8 +300,32 @@ class Server:
 
     def _on_timer(self) -> None:
         self._armed_at = self._timer = None
-        self._node.timers_due()
+        self.fire_timers()
+
+    def fire_timers(self) -> list[Command]:
+        """Handle the timers that are due; return the commands of those of groups."""
+        fired = self._node.timers_due()
         self._iterate()
+        return fired
+
+    async def settle(self) -> None:
+        """Handle what has been received, and wait until everything that has begun is done.
+
+        Raises `ControlError` if the node stops.
+        """
+        while not self._node.is_loaded and not self.stopping.is_set():
+            await asyncio.sleep(_LOADING_POLL_S)
+        self._on_ready()
+        syncer = self.broker.syncer
+        for _ in range(_SETTLING_PASSES_MAX):
+            if syncer is None or syncer.is_idle:
+                await asyncio.sleep(0)
+            else:
+                await self._sync(syncer)
+            if self.stopping.is_set():
+                raise ControlError("the node is stopping, so its clock was not moved further")
+            if not self._is_iteration_scheduled and (syncer is None or syncer.is_idle):
+                return
 
     def _on_scheduled(self) -> None:
         # Requests that arrived meanwhile join this iteration and its sync.
@@ -321,7 +377,7 @@ class Server:
             self._node.load()
         except OutOfResources as error:
             self._load_errors.note(error)
-            self._load_errors.write(self._clock.now())
+            self._load_errors.write(self.clock.now())
             self._node.start()
             self._loop.call_later(_RETRY_S, self._load)
             return
@@ -382,12 +438,12 @@ class Server:
     def _stop_with(self, reason: str) -> None:
         self._failure = self._failure or NodeFailed(reason)
         self.stopping.set()
-        if self._last_sync is not None:
-            self._last_sync.release()
+        for awaited in self._awaited_syncs:
+            awaited.release()
 
 
-class _LastSync:
-    """Waits for the last sync, or for its failure."""
+class _AwaitedSync:
+    """Waits for a sync, or for its failure."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()

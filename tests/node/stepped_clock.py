@@ -4,7 +4,7 @@ from kohort.types import Millis
 from tests.node.broker_harness import START
 
 
-class ManualClock:
+class SteppedClock:
     def __init__(self) -> None:
         self._monotonic_ms = 5_000
         self._wall_ahead_ms: int = START
