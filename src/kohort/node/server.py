@@ -160,7 +160,7 @@ class Server:
             self._transport,
             self.clock,
             _connections_max(),
-            group_deadlines=manual_clock and manual_clock.deadlines,
+            group_deadlines=None if manual_clock is None else manual_clock.deadlines,
         )
         try:
             port = self._transport.listen(host, port)

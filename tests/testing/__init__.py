@@ -1,0 +1,1 @@
+"""A package to pytest, so that what its tests share ends with the last of them."""
