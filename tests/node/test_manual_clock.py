@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
+from kohort.coordinator.outcome import TimerKey, TimerKind
+from kohort.node.clock import SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.control.errors import ControlError
 from kohort.node.control.operations import run_operation
+from kohort.node.deadline_clock import TICK_MS
+from kohort.node.loop import NodeLoop
+from kohort.node.manual_clock import ManualDeadlines
 from kohort.node.server import Server
-from kohort.types import ErrorCode, Generation, GroupId
+from kohort.types import DeadlineMillis, ErrorCode, Generation, GroupId
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest
-from tests.node.broker_harness import fetch_request, values_in
+from tests.node.broker_harness import BrokerHarness, fetch_request, values_in
+from tests.node.fake_transport import FakeNodeTransport
 from tests.node.manual_node import SETTINGS, ManualNode, heartbeat_request, join_with, manual_node
 from tests.node.raw_client import (
     Disconnected,
@@ -98,6 +104,20 @@ def test_a_restarted_node_restores_sessions_that_an_advance_ends(tmp_path: Path)
         assert node.heartbeat(member) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_the_loop_waits_for_group_timers_only_when_they_are_due(harness: BrokerHarness) -> None:
+    deadlines = ManualDeadlines()
+    broker = harness.broker
+    loop = NodeLoop(broker, FakeNodeTransport(), SystemClock(), group_deadlines=deadlines)
+    loop.timers_due()
+    broker.groups.timers.set(TimerKey(TimerKind.JOIN), 100)
+
+    _, before_s = loop.next_timer()
+    deadlines.now = DeadlineMillis(deadlines.now + 100)
+    _, after_s = loop.next_timer()
+
+    assert (before_s, after_s) == (TICK_MS / 1000, 0)
+
+
 # Groups
 
 
@@ -162,11 +182,11 @@ def durable_node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Man
         yield node
 
 
-def begin_rebalance(node: ManualNode, other: RawClient) -> tuple[Membership, SentRequest]:
+def begin_rebalance(client: RawClient, other: RawClient) -> tuple[Membership, SentRequest]:
     """One member does not rejoin; the join of the other one waits for it."""
     timeouts = {"session_ms": HOUR // 2, "rebalance_ms": 10 * SECOND}
-    returned = node.client.ask(join_with("g", **timeouts), 9)
-    joined = node.client.ask(join_with("g", returned.member_id, **timeouts), 9)
+    returned = client.ask(join_with("g", **timeouts), 9)
+    joined = client.ask(join_with("g", returned.member_id, **timeouts), 9)
     absent = Membership(GroupId("g"), joined.member_id, Generation(joined.generation_id))
     second = other.ask(join_with("g", **timeouts), 9)
     return absent, other.send(join_with("g", second.member_id, **timeouts), 9)
@@ -177,7 +197,7 @@ def test_a_rebalance_timeout_completes_a_join_before_the_advance_returns(
 ) -> None:
     node = durable_node
     with RawClient(node.address) as other:
-        absent, sent = begin_rebalance(node, other)
+        absent, sent = begin_rebalance(node.client, other)
         node.clock.advance(milliseconds=9_999)
         assert not is_answered(other)
 
@@ -188,6 +208,25 @@ def test_a_rebalance_timeout_completes_a_join_before_the_advance_returns(
         assert (joined.error_code, joined.generation_id) == (0, 2)
         assert [each.kind for each in result.timers] == ["join"]
         assert node.heartbeat(absent) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_no_sync_runs_when_an_advance_returns(tmp_path: Path) -> None:
+    async def advance() -> None:
+        server = Server(BrokerConfig(SETTINGS), tmp_path)
+        address = await server.start("127.0.0.1", 0)
+        with RawClient(address) as client, RawClient(address) as other:
+            # Its session ends before the join: a record without a response, so nothing syncs it.
+            await asyncio.to_thread(join_alone, client, "another", session_ms=5 * SECOND)
+            await asyncio.to_thread(begin_rebalance, client, other)
+            await run_operation(server, "advance", {"seconds": 10})
+            # The event loop has not run since.
+            syncer = server.broker.syncer
+            assert syncer is not None
+            assert syncer.is_idle
+            assert not server.broker.groups.open_tickets
+        await server.stop()
+
+    asyncio.run(advance())
 
 
 def test_a_member_that_sends_no_sync_is_removed(node: ManualNode) -> None:
@@ -252,15 +291,16 @@ def test_one_advance_ends_the_session_and_later_the_offsets_of_the_empty_group(
     assert node.committed("g") == -1
 
 
-def test_an_advance_that_is_longer_than_a_retention_leaves_nothing_for_later(
-    tmp_path: Path,
-) -> None:
-    # The last commit expires at the end of the advance, between two of its widely spaced rounds.
-    with manual_node(tmp_path, offsets_retention_minutes=str(365 * 24 * 60 - 1)) as node:
+def test_what_expires_after_the_last_spaced_round_is_not_left_for_later(tmp_path: Path) -> None:
+    with manual_node(
+        tmp_path, offsets_retention_minutes="60", offsets_retention_check_interval_ms="1"
+    ) as node:
         node.create_topic()
         node.commit("g", 7)
+        node.clock.advance(milliseconds=500)
 
-        node.clock.advance(days=365)
+        # A thousand rounds are 3,599 ms apart, so the last of them is 500 ms before the end.
+        node.clock.advance(milliseconds=3_599_500)
 
         assert node.committed("g") == -1
 
