@@ -10,6 +10,7 @@ import pytest
 import kohort
 from tests.admin.migration.cluster_pair import commit, committed
 from tests.cli.command_process import RECENT_MS, lines, run, running
+from tests.client.malformed_topic import malformed_topic
 from tests.client.node_cluster import SETTINGS, Cluster, ProducedRecord, at
 
 
@@ -231,3 +232,30 @@ def test_two_processes_share_the_partitions(cluster: Cluster, tmp_path: Path) ->
             first.wait_for_error("; holds 1")
             assert second.end(signal.SIGTERM) == 0
         assert first.end(signal.SIGTERM) == 0
+
+
+def test_a_malformed_batch_ends_the_command_unless_it_is_skipped(tmp_path: Path) -> None:
+    # Record 4 has a wrong offset delta; the consumer numbers records by their order in the batch.
+    args = ("--from-beginning", "--until-end", "--quiet", "--json")
+    with malformed_topic(tmp_path) as (cluster, topic):
+        refused = run(cluster, "consume", topic, *args)
+        skipped = run(cluster, "consume", topic, *args, "--skip-malformed")
+        group = cluster.name_group()
+        grouped = ("--from-beginning", "--group", group, "--max", "5", "--skip-malformed")
+        in_group = run(cluster, "consume", topic, *grouped)
+        end = committed(cluster, group)
+
+    assert refused.exit_code == 1
+    assert [json.loads(line)["offset"] for line in refused.stdout.splitlines()] == [0]
+    assert refused.stderr.startswith(f"kohort: {topic}-0 is corrupt at offset 1: ")
+    assert refused.stderr.endswith("; --skip-malformed continues without it\n")
+    assert skipped.exit_code == 0
+    assert [json.loads(line)["offset"] for line in skipped.stdout.splitlines()] == [0, 4, 5, 6, 12]
+    what = f"of {topic}-0, which cannot be "
+    assert [line.partition("decoded: ")[0] for line in skipped.stderr.splitlines()] == [
+        f"kohort: skipped offsets 1 to 3 {what}",
+        f"kohort: skipped offsets 7 to 9 {what}",
+        f"kohort: skipped offsets 10 to 11 {what}",
+        "kohort: skipped 8 offsets in 3 ranges that cannot be decoded",
+    ]
+    assert (in_group.exit_code, end) == (0, {at(topic): 13})

@@ -1,13 +1,17 @@
 """CompletedFetch: decodes batches one by one and filters records."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kohort.client.errors import CorruptRecordError, RecordDeserializationError
-from kohort.client.fetch.completed_fetch import FetchConfig, FetchPosition
+from kohort.client.fetch.completed_fetch import CompletedFetch, FetchConfig, FetchPosition
 from kohort.types import Offset
+from kohort.wire.batch import assign_offset
 from kohort.wire.compression import Codec
 from kohort.wire.control_batch import MarkerType
 from tests.client.fetched_batches import HERE, aborted, batch, fetch, marker, take_all
+from tests.log.malformed_batches import MALFORMED
 
 COMMITTED = FetchConfig(is_read_committed=True)
 
@@ -111,12 +115,62 @@ def test_a_corrupt_batch_raises_each_time_it_is_reached() -> None:
     assert opened.position.offset == 1
 
 
+@pytest.mark.parametrize("malformed", MALFORMED.values(), ids=MALFORMED.keys())
+def test_the_error_of_a_malformed_batch_has_the_offset_behind_it(
+    malformed: Callable[[], bytes],
+) -> None:
+    second = bytearray(malformed())
+    assign_offset(second, base_offset=Offset(1), partition_leader_epoch=7)
+    if malformed is MALFORMED["offset-deltas"]:
+        # The consumer numbers the records of a batch by their order.
+        assert take_all(fetch(bytes(second), 1)) == [(1, b"v"), (2, b"v"), (3, b"v")]
+        return
+    opened = fetch(batch([b"a"]) + bytes(second) + batch([b"b"], 4))
+
+    assert [each.value for each in opened.take(10)] == [b"a"]
+    with pytest.raises(CorruptRecordError) as caught:
+        opened.take(10)
+
+    error = caught.value
+    assert (error.partition, error.offset, error.next_offset) == (HERE, 1, 4)
+
+
+def test_a_batch_with_a_malformed_header_is_followed_by_the_next_one() -> None:
+    bad = bytearray(batch([b"b", b"c"], 1))
+    bad[57:61] = (9).to_bytes(4)  # nine records for two offsets
+    content = batch([b"a"]) + bytes(bad) + batch([b"d"], 30)
+    opened = fetch(content)
+
+    opened.take(1)
+    with pytest.raises(CorruptRecordError, match="9 records for 2 offsets") as caught:
+        opened.take(1)
+
+    assert (caught.value.offset, caught.value.next_offset) == (1, 30)
+
+
+def test_a_damaged_offset_delta_does_not_lead_behind_the_log() -> None:
+    bad = bytearray(batch([b"a", b"b"], 5))
+    bad[23] = 0x10
+
+    with pytest.raises(CorruptRecordError, match="crc") as caught:
+        CompletedFetch(
+            HERE,
+            bytes(bad),
+            FetchPosition(offset=Offset(5)),
+            FetchConfig(),
+            high_watermark=Offset(7),
+        ).take(1)
+
+    assert caught.value.next_offset == 7
+
+
 def test_batches_behind_a_corrupt_one_are_not_read() -> None:
     assert fetch(b"\0" * 100).is_bad
     assert fetch(b"\0" * 10).is_bad
     assert not fetch(batch([b"a"])).is_bad
     with pytest.raises(CorruptRecordError, match=r"orders-3 is corrupt at offset 9"):
         fetch(b"\0" * 10, 9).take(1)
+    assert CorruptRecordError(HERE, Offset(9), "unknown end").next_offset == 10
 
 
 def test_without_check_crcs_checksums_are_ignored() -> None:

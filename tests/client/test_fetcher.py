@@ -181,6 +181,24 @@ def test_buffered_records_are_read_before_an_out_of_range_reset() -> None:
     assert isinstance(driver.core.take_error(), InvalidOffsetError)
 
 
+def test_buffered_records_are_read_before_a_corrupt_batch_is_reported() -> None:
+    driver = CoreDriver({0: 1})
+    driver.respond(FetchRequest, fetched({0: records(0, 3)}))
+    corrupt = fetched({0: b""}, error_code=ErrorCode.CORRUPT_MESSAGE)
+
+    driver.respond(FetchRequest, corrupt)
+    assert driver.core.take_error() is None
+    assert driver.state(0).fetches
+    driver.core.subscription.mark_delivered(driver.state(0), driver.state(0).fetches[0].end)
+    driver.read(0)
+    driver.advance(1_000)
+    driver.respond(FetchRequest, corrupt)
+
+    error = driver.core.take_error()
+    assert isinstance(error, CorruptRecordError)
+    assert (error.partition, error.offset, error.next_offset) == (partition(0), 3, 4)
+
+
 def test_a_fetch_error_is_raised_until_the_application_seeks() -> None:
     driver = CoreDriver({0: 1})
     driver.respond(FetchRequest, fetched({0: b""}, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))

@@ -141,7 +141,7 @@ def heartbeat_request(member: Membership) -> HeartbeatRequest:
 
 
 def join_with(
-    group: str, member_id: str = "", *, session_ms: int, rebalance_ms: int
+    group: str, member_id: str = "", /, *, session_ms: int, rebalance_ms: int
 ) -> JoinGroupRequest:
     """A join with two timeouts that differ."""
     request = join_request(group, member_id, session_ms=session_ms)

@@ -1,5 +1,6 @@
 """Decode batches to Arrow: the compiled loop and the wire decoder give the same records."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -7,15 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.client.errors import CorruptRecordError
 from kohort.pipeline.decode import Decoder, PartitionSlice
 from kohort.pipeline.spark_schema import arrow_schema
-from kohort.types import Millis, Offset, Partition, ProducerEpoch, ProducerId, Topic
+from kohort.types import Millis, Offset, Partition, ProducerEpoch, ProducerId, Topic, TopicPartition
 from kohort.wire.api.k01_fetch import AbortedTransaction
-from kohort.wire.batch import Codec, Header, NewBatch, NewRecord, encode, iter_records, split
+from kohort.wire.batch import (
+    Codec,
+    Header,
+    NewBatch,
+    NewRecord,
+    assign_offset,
+    encode,
+    iter_records,
+    split,
+)
 from kohort.wire.control_batch import EndTransactionMarker, MarkerType, new_marker_batch
-from kohort.wire.errors import MalformedMessage
+from tests.log.malformed_batches import MALFORMED
 
 TOPIC = Topic("orders")
+HERE = TopicPartition(TOPIC, Partition(3))
 ALL_OFFSETS = PartitionSlice(
     topic=TOPIC, partition=Partition(3), first=Offset(0), stop=Offset(2**62)
 )
@@ -133,7 +145,7 @@ def test_damaged_bytes_are_refused_or_decode_to_valid_arrow(
     decoder = Decoder(ALL_OFFSETS, includes_headers=True, check_crcs=False)
     try:
         batches = list(decoder.decode(bytes(damaged)))
-    except MalformedMessage:
+    except CorruptRecordError:
         return
     for batch in batches:
         batch.validate(full=True)
@@ -154,8 +166,37 @@ def test_a_wrong_checksum_is_refused() -> None:
     )
     content[-2] ^= 1
 
-    with pytest.raises(MalformedMessage, match="crc"):
+    with pytest.raises(CorruptRecordError, match="crc"):
         rows_of(bytes(content))
+
+
+@pytest.mark.parametrize("malformed", MALFORMED.values(), ids=MALFORMED.keys())
+def test_records_before_a_malformed_batch_are_returned_first(
+    malformed: Callable[[], bytes],
+) -> None:
+    bad = bytearray(malformed())
+    assign_offset(bad, base_offset=Offset(1), partition_leader_epoch=0)
+    content = transaction(ProducerId(1), 0, b"a") + bytes(bad) + transaction(ProducerId(1), 4, b"b")
+    decoder = Decoder(ALL_OFFSETS, includes_headers=True)
+    decoded = decoder.decode(content)
+
+    assert next(decoded).column("value").to_pylist() == [b"a"]
+    with pytest.raises(CorruptRecordError) as caught:
+        next(decoded)
+
+    error = caught.value
+    assert (error.partition, error.offset, error.next_offset) == (HERE, 1, 4)
+
+
+def test_a_malformed_header_behind_the_wanted_offsets_is_ignored() -> None:
+    wanted = PartitionSlice(topic=TOPIC, partition=Partition(3), first=Offset(0), stop=Offset(1))
+    bad = bytearray(transaction(ProducerId(1), 1, b"b"))
+    bad[57:61] = (9).to_bytes(4)
+    content = transaction(ProducerId(1), 0, b"a") + bytes(bad)
+
+    assert [row["value"] for row in rows_of(content, wanted)] == [b"a"]
+    with pytest.raises(CorruptRecordError, match="9 records for 1 offsets"):
+        rows_of(content)
 
 
 def test_aborted_records_and_control_records_are_dropped() -> None:

@@ -9,13 +9,14 @@ from pyspark.sql import SparkSession
 import kohort
 from kohort.node.broker import Address
 from kohort.pipeline import ingest
-from kohort.pipeline.errors import DataLost
+from kohort.pipeline.errors import DataLost, MalformedBatch
 from kohort.pipeline.ingest.error_text import explain
 from kohort.pipeline.ingest.hadoop_fs import FileSystemFailure
 from kohort.pipeline.ingest.table import TableMismatch
 from kohort.pipeline.ingest.table_schema import BadSchema
 from kohort.types import GroupId, MemberId, Millis
 from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tests.client.malformed_topic import READABLE, malformed_topic
 from tests.node.raw_client import RawClient
 from tests.pipeline.ingest_setup import IngestBroker, numbered, options_for, rows_in
 
@@ -114,6 +115,22 @@ def test_lost_records_stop_the_ingest_unless_skip_lost_is_set(
     assert explain(caught.value).startswith(f"offsets 3 to 4 of {topic}-0 are gone")
     assert explain(caught.value).endswith("; --skip-lost continues without them")
     assert rows_in(tmp_path) == [(0, offset) for offset in (0, 1, 2, 5, 6, 7, 8)]
+
+
+def test_a_malformed_batch_stops_the_ingest_unless_skip_malformed_is_set(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with malformed_topic(tmp_path / "node") as (cluster, topic):
+        broker, target = IngestBroker(cluster.bootstrap_servers), tmp_path / "table"
+
+        with pytest.raises(Exception, match=MalformedBatch.__name__) as caught:
+            ingest.run(spark, options_for(broker, topic, target))
+        summary = ingest.run(spark, options_for(broker, topic, target, skips_malformed=True))
+
+    assert explain(caught.value).startswith(f"{topic}-0 is corrupt at offset 1: ")
+    assert explain(caught.value).endswith("; --skip-malformed continues without it")
+    assert summary.is_group_committed
+    assert rows_in(target) == [(0, offset) for offset in READABLE]
 
 
 def test_a_group_with_another_protocol_type_is_refused_in_one_sentence(

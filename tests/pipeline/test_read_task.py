@@ -1,15 +1,18 @@
 """Read a range as a worker does: each record once, even if the broker restarts."""
 
+import logging
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kohort.pipeline.errors import DataLost, FetchTimeout
+from kohort.pipeline.errors import DataLost, FetchTimeout, MalformedBatch
 from kohort.pipeline.source.options import SourceOptions, read_source_options
 from kohort.pipeline.source.read_task import RangePartition, read_range
 from kohort.types import Topic
+from tests.client.malformed_topic import END, READABLE, malformed_topic
 from tests.client.node_cluster import Cluster, ProducedRecord, at
 from tests.node.served_node import ServedNode
 
@@ -91,3 +94,41 @@ def test_a_broker_that_returns_nothing_fails_the_task_in_time(cluster: Cluster) 
 
     with pytest.raises(FetchTimeout, match="at offset 10"):
         list(read_range(RangePartition(topic, 0, 0, 20), options))
+
+
+@pytest.fixture
+def malformed(tmp_path: Path) -> Iterator[tuple[Cluster, Topic]]:
+    with malformed_topic(tmp_path) as found:
+        yield found
+
+
+def test_a_malformed_batch_is_an_error_that_names_it(malformed: tuple[Cluster, Topic]) -> None:
+    cluster, topic = malformed
+    reading = read_range(RangePartition(topic, 0, 0, END), options_for(cluster))
+
+    assert offsets_of([next(reading)]) == [0]
+    with pytest.raises(MalformedBatch, match=rf"{topic}-0 is corrupt at offset 1: .* records") as e:
+        next(reading)
+    assert str(e.value).endswith("; skipMalformedBatches=true continues without it")
+
+
+def test_malformed_batches_are_skipped_reported_and_counted_if_allowed(
+    malformed: tuple[Cluster, Topic], caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, topic = malformed
+    options = options_for(cluster, skipMalformedBatches="true")
+
+    with caplog.at_level(logging.WARNING, logger="kohort.pipeline"):
+        batches = list(read_range(RangePartition(topic, 0, 0, END), options))
+
+    assert offsets_of(batches) == READABLE
+    what = f"of {topic}-0, which cannot be decoded"
+    lines = caplog.messages
+    assert [line.partition(": ")[0] for line in lines] == [
+        f"skipped offsets 1 to 3 {what}",
+        f"skipped offsets 4 to 6 {what}",
+        f"skipped offsets 7 to 9 {what}",
+        f"skipped offsets 10 to 11 {what}",
+        "skipped 11 offsets in 4 ranges that cannot be decoded",
+    ]
+    assert "crc" in lines[3]

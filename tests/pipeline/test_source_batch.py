@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import kohort.pipeline
 from kohort.types import Topic
 from tests.apache.shared import SharedKafka
+from tests.client.malformed_topic import READABLE, malformed_topic
 from tests.client.node_cluster import Cluster, ProducedRecord, at
 
 START_MS = int(time.time()) * 1000 - 60_000
@@ -174,6 +176,17 @@ def test_lost_records_fail_the_query_unless_fail_on_data_loss_is_false(
     assert offsets_of(read(spark, cluster, failOnDataLoss="false", **options)) == {
         0: [4, 5, 6, 7, 8, 9]
     }
+
+
+def test_a_malformed_batch_fails_the_query_unless_it_is_skipped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with malformed_topic(tmp_path) as (cluster, topic):
+        with pytest.raises(PySparkException, match=f"{topic}-0 is corrupt at offset 1: "):
+            read(spark, cluster, subscribe=topic).count()
+
+        frame = read(spark, cluster, subscribe=topic, skipMalformedBatches="true")
+        assert offsets_of(frame) == {0: READABLE}
 
 
 def test_read_committed_skips_aborted_transactions(

@@ -41,7 +41,7 @@ class RefusedChannel:
         raise AssertionError(f"{operation} {body}")
 
 
-def test_the_clock_begins_with_real_time_and_adds_what_it_is_told(node: ClockedNode) -> None:
+def test_the_clock_begins_with_real_time_and_moves_by_the_amount(node: ClockedNode) -> None:
     began = node.clock.now
 
     result = node.clock.advance(days=1, hours=2, minutes=3, seconds=4, milliseconds=5)

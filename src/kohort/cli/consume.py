@@ -6,7 +6,7 @@ written, and when the command ends, also by Ctrl-C.
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -25,9 +25,10 @@ from kohort.cli.record_options import (
     stop_on_signal,
 )
 from kohort.client.consumer import Consumer
-from kohort.client.errors import ConfigurationError, ConsumerError
+from kohort.client.errors import ConfigurationError, ConsumerError, CorruptRecordError
 from kohort.client.fetch.consumer_records import ConsumerRecord
 from kohort.client.rebalances import ConsumerRebalanceListener
+from kohort.client.skipped_ranges import SkippedRanges
 from kohort.types import Millis, Offset, Partition, Topic, TopicPartition
 
 
@@ -84,6 +85,12 @@ _Assignor = Annotated[
     typer.Option(help="Partition assignor. May be repeated, preferred one first."),
 ]
 _NoCommit = Annotated[bool, typer.Option("--no-commit", help="Do not commit offsets.")]
+_SkipMalformed = Annotated[
+    bool,
+    typer.Option(
+        "--skip-malformed", help="Continue after batches that cannot be decoded, and report them."
+    ),
+]
 _Show = Annotated[
     list[RecordField] | None,
     typer.Option(help="Print this field before the value, tab-separated. May be repeated."),
@@ -113,6 +120,7 @@ def run(
     instance_id: _InstanceId = None,
     assignor: _Assignor = None,
     no_commit: _NoCommit = False,
+    skip_malformed: _SkipMalformed = False,
     show: _Show = None,
     null: _Null = "null",
     as_json: _AsJson = False,
@@ -146,22 +154,41 @@ def run(
         "exclude.internal.topics": False,
         "auto.offset.reset": "earliest" if from_beginning else "latest",
         "enable.auto.commit": group is not None and not no_commit,
-        **({} if group is None else {"group.id": group}),
-        **({} if instance_id is None else {"group.instance.id": instance_id}),
-        **({"partition.assignment.strategy": list(assignor)} if assignor else {}),
+        **_group_options(group, instance_id, assignor),
         **read_options(kafka, command_config),
     }
-    limits = _StopConditions(is_until_end=until_end, record_max=most, timeout=timeout)
+    limits = _StopConditions(
+        is_until_end=until_end,
+        record_max=most,
+        timeout=timeout,
+        is_malformed_skipped=skip_malformed,
+    )
     format_record = format_json if as_json else _plain_formatter(show or (), null)
     check_reachable(bootstrap)
     _consume(options, topics, start, limits, format_record, is_quiet=quiet)
 
 
+def _group_options(
+    group: str | None, instance_id: str | None, assignor: Collection[str] | None
+) -> dict[str, Any]:
+    return {
+        **({} if group is None else {"group.id": group}),
+        **({} if instance_id is None else {"group.instance.id": instance_id}),
+        **({"partition.assignment.strategy": list(assignor)} if assignor else {}),
+    }
+
+
 class _StopConditions:
     def __init__(
-        self, *, is_until_end: bool, record_max: int | None, timeout: float | None
+        self,
+        *,
+        is_until_end: bool,
+        record_max: int | None,
+        timeout: float | None,
+        is_malformed_skipped: bool,
     ) -> None:
         self.is_until_end, self.record_max, self.timeout = is_until_end, record_max, timeout
+        self.is_malformed_skipped = is_malformed_skipped
 
 
 def _consume(
@@ -371,6 +398,8 @@ class _RecordPrinter:
         """End offsets of partitions that are not read to their end yet."""
         self._record_max = limits.record_max
         self._timeout = limits.timeout
+        self._is_malformed_skipped = limits.is_malformed_skipped
+        self._skipped = SkippedRanges(print_stderr)
 
     def run(
         self,
@@ -381,7 +410,7 @@ class _RecordPrinter:
         out, count, last = sys.stdout.buffer, 0, time.monotonic()
         while not is_stopping() and not self._is_finished(count):
             left = _POLL_RECORDS_MAX if self._record_max is None else self._record_max - count
-            polled = self._consumer.poll(_POLL_MS, max_records=min(left, _POLL_RECORDS_MAX))
+            polled = self._poll(min(left, _POLL_RECORDS_MAX))
             for partition, records in polled.items():
                 kept = self._before_end(partition, records)
                 out.writelines(format_record(record) for record in kept)
@@ -393,7 +422,18 @@ class _RecordPrinter:
                 last = now
             elif self._timeout is not None and now - last >= self._timeout:
                 break
+        self._skipped.report_total()
         return count
+
+    def _poll(self, count: int) -> Mapping[TopicPartition, list[ConsumerRecord]]:
+        try:
+            return self._consumer.poll(_POLL_MS, max_records=count)
+        except CorruptRecordError as error:
+            if not self._is_malformed_skipped:
+                fail(f"{error}; --skip-malformed continues without it")
+            self._skipped.add(error.partition, error.offset, error.next_offset, error.reason)
+            self._consumer.seek(error.partition, error.next_offset)
+            return {}
 
     def _before_end(
         self, partition: TopicPartition, records: list[ConsumerRecord]

@@ -65,15 +65,26 @@ class UnknownTopicOrPartitionError(ConsumerError):
 class CorruptRecordError(ConsumerError):
     """A batch cannot be decoded: its checksum, compression or format is invalid.
 
-    Every poll raises it again until the application seeks past the batch.
+    Every poll raises it again until the application seeks past the batch:
+    `consumer.seek(error.partition, error.next_offset)` continues without its records.
     """
 
-    def __init__(self, partition: TopicPartition, offset: Offset, reason: str) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        offset: Offset,
+        reason: str,
+        next_offset: Offset | None = None,
+    ) -> None:
         super().__init__(
             f"{partition.topic}-{partition.partition} is corrupt at offset {offset}: {reason}"
         )
         self.partition = partition
         self.offset = offset
+        """The position of the consumer: all records before it have been returned."""
+        self.next_offset = Offset(max(offset + 1, next_offset or 0))
+        """The first offset after the batch; offset + 1 if the batch does not tell its end."""
+        self.reason = reason
 
 
 class RecordDeserializationError(ConsumerError):

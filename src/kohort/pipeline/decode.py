@@ -11,13 +11,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kohort.client.errors import CorruptRecordError
 from kohort.client.fetch.aborted_transactions import AbortedTransactionFilter
 from kohort.pipeline import kernel
 from kohort.pipeline.spark_schema import ARROW_HEADER, arrow_schema
-from kohort.types import Offset, Partition, Topic, value
+from kohort.types import Offset, Partition, Topic, TopicPartition, value
 from kohort.wire import batch, compression
 from kohort.wire.api.k01_fetch import AbortedTransaction
-from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, TimestampType, split, verify_crc
+from kohort.wire.batch_header import (
+    HEADER_BYTES,
+    BatchHeader,
+    TimestampType,
+    find_next_offset,
+    split,
+    verify_crc,
+)
 from kohort.wire.compression import Codec
 from kohort.wire.errors import MalformedMessage
 
@@ -54,24 +62,32 @@ class Decoder:
     def decode(
         self, content: bytes, aborted: Iterable[AbortedTransaction] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The wanted records; raises MalformedMessage for malformed bytes.
+        """The wanted records; CorruptRecordError after those before a malformed batch.
 
         With a list of aborted transactions, even an empty one, only committed records are returned.
         """
         filter_ = None if aborted is None else AbortedTransactionFilter(aborted)
         group: list[tuple[int, BatchHeader, bytes | None]] = []
-        size = 0
-        for position, header in split(content, truncated_ok=True):
-            if header.base_offset >= self._wanted.stop:
-                break
-            body = self._find_body(content, position, header, filter_)
-            if body is not None:
-                group.append((position, header, body or None))
-                size += len(body) or header.size_in_bytes
-                if size >= _GROUP_BYTES_MAX:
-                    yield from self._decode_group(content, group)
-                    group, size = [], 0
-            self.next_offset = max(self.next_offset, header.next_offset)
+        size = at = 0
+        try:
+            for position, header in split(content, truncated_ok=True):
+                if header.base_offset >= self._wanted.stop:
+                    break
+                at = position
+                body = self._find_body(content, position, header, filter_)
+                if body is not None:
+                    group.append((position, header, body or None))
+                    size += len(body) or header.size_in_bytes
+                    if size >= _GROUP_BYTES_MAX:
+                        yield from self._decode_group(content, group)
+                        group, size = [], 0
+                self.next_offset = max(self.next_offset, header.next_offset)
+                at = position + header.size_in_bytes
+        except MalformedMessage as error:
+            yield from self._decode_group(content, group)
+            if self.next_offset < self._wanted.stop:
+                raise self._corrupt(content, at, self.next_offset, error) from error
+            group = []
         yield from self._decode_group(content, group)
         self.next_offset = min(self.next_offset, self._wanted.stop)
 
@@ -100,11 +116,35 @@ class Decoder:
         body = content[position + HEADER_BYTES : position + header.size_in_bytes]
         return compression.decompress(header.codec, body)
 
+    def _corrupt(
+        self, content: bytes, position: int, offset: Offset, error: MalformedMessage
+    ) -> CorruptRecordError:
+        partition = TopicPartition(self._wanted.topic, self._wanted.partition)
+        next_offset = find_next_offset(content, position)
+        return CorruptRecordError(partition, offset, str(error), next_offset)
+
     def _decode_group(
         self, content: bytes, group: list[tuple[int, BatchHeader, bytes | None]]
     ) -> Iterator[pa.RecordBatch]:
         if not group:
             return
+        try:
+            rows = self._decode_batches(content, group)
+        except MalformedMessage as error:
+            if len(group) == 1:
+                position, header, _ = group[0]
+                offset = max(header.base_offset, self._wanted.first)
+                raise self._corrupt(content, position, offset, error) from error
+            # Return the records before the malformed batch first.
+            for each in group:
+                yield from self._decode_group(content, [each])
+            return
+        if rows is not None:
+            yield rows
+
+    def _decode_batches(
+        self, content: bytes, group: list[tuple[int, BatchHeader, bytes | None]]
+    ) -> pa.RecordBatch | None:
         buffer, batches = _join_bodies(content, group)
         records = np.empty(
             (kernel.RECORD_ROWS, int(batches[:, kernel.COUNT].sum())), dtype=np.int64
@@ -113,8 +153,7 @@ class Decoder:
         count = kernel.scan(view, batches, self._wanted.first, self._wanted.stop, records)
         if count < 0:
             _raise_reason(content, group[-1 - count])
-        if count:
-            yield self._build(buffer, view, group, records, count)
+        return self._build(buffer, view, group, records, count) if count else None
 
     def _build(
         self,

@@ -21,6 +21,10 @@ class DataLost(PipelineError):
     """Records were deleted before they were read, and `failOnDataLoss` is true."""
 
 
+class MalformedBatch(PipelineError):
+    """A batch cannot be decoded, and `skipMalformedBatches` is false."""
+
+
 class TopicNotFound(PipelineError):
     """A topic or a partition that the query names does not exist."""
 

@@ -26,6 +26,8 @@ from kohort.wire.varint import Buffer
 _BEFORE_CRC: Final = ">qiibI"
 _COVERED_BY_CRC: Final = ">hiqqqhii"
 _HEADER: Final = struct.Struct(_BEFORE_CRC + _COVERED_BY_CRC[1:])
+_LINKS: Final = struct.Struct(">qi11xi")
+"""Base offset, length and last offset delta."""
 _pack_before: Final = struct.Struct(_BEFORE_CRC).pack
 _pack_covered: Final = struct.Struct(_COVERED_BY_CRC).pack
 
@@ -159,6 +161,25 @@ def verify_crc(buf: Buffer, pos: int = 0, header: BatchHeader | None = None) -> 
     computed = _checksum(buf, pos, header.size_in_bytes)
     if computed != header.crc:
         _reject("crc", pos + CRC_AT, f"stored {header.crc:#010x}, computed {computed:#010x}")
+
+
+def find_next_offset(buf: Buffer, pos: int = 0) -> Offset | None:
+    """The first offset after the malformed batch at pos, as far as its bytes tell; else None.
+
+    The header of the next batch is preferred, because a wrong checksum may be that of a damaged
+    offset delta.
+    """
+    if len(buf) - pos < HEADER_BYTES:
+        return None
+    base_offset, length, delta = _LINKS.unpack_from(buf, pos)
+    follows = pos + LENGTH_END + length
+    if length > 0 and len(buf) - follows >= HEADER_BYTES and buf[follows + MAGIC_AT] == MAGIC:
+        following, _, _ = _LINKS.unpack_from(buf, follows)
+        if following > base_offset:
+            return Offset(following)
+    if buf[pos + MAGIC_AT] != MAGIC or delta < 0 or base_offset + delta >= _OFFSET_MAX:
+        return None
+    return Offset(base_offset + delta + 1)
 
 
 def assign_offset(

@@ -65,8 +65,8 @@ class GroupTopicsReader:
         try:
             polled = self._consumer.poll(_POLL_MS, max_records=_RECORDS_MAX)
         except CorruptRecordError as error:
-            self._positions[error.partition] = Offset(error.offset + 1)
-            self._consumer.seek(error.partition, error.offset + 1)
+            self._positions[error.partition] = error.next_offset
+            self._consumer.seek(error.partition, error.next_offset)
             return
         for partition, records in polled.items():
             handle(records)

@@ -90,6 +90,12 @@ _SkipLost = Annotated[
     bool,
     typer.Option("--skip-lost", help="Continue if records were deleted before they were read."),
 ]
+_SkipMalformed = Annotated[
+    bool,
+    typer.Option(
+        "--skip-malformed", help="Continue after batches that cannot be decoded, and report them."
+    ),
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
@@ -110,6 +116,7 @@ def ingest(
     kafka: ConsumerSettings = None,
     spark: SparkSettings = None,
     skip_lost: _SkipLost = False,
+    skip_malformed: _SkipMalformed = False,
     as_json: _AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -131,6 +138,7 @@ def ingest(
             instance_id=group_instance_id,
             reset=Reset(from_.value),
             skips_lost=skip_lost,
+            skips_malformed=skip_malformed,
             kafka=read_consumer_options(kafka or ()),
         )
         check_options(options)

@@ -15,7 +15,7 @@ from kohort.client.fetch.consumer_records import BatchReader, ConsumerRecord
 from kohort.types import Offset, TopicPartition, value
 from kohort.wire import compression
 from kohort.wire.api.k01_fetch import AbortedTransaction
-from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, split, verify_crc
+from kohort.wire.batch_header import HEADER_BYTES, BatchHeader, find_next_offset, split, verify_crc
 from kohort.wire.compression import Codec
 from kohort.wire.errors import MalformedMessage
 from kohort.wire.records import read_records
@@ -63,6 +63,8 @@ class CompletedFetch:
         position: FetchPosition,
         config: FetchConfig,
         aborted: Iterable[AbortedTransaction] = (),
+        *,
+        high_watermark: Offset | None = None,
     ) -> None:
         self.partition = partition
         self.position = self.end = position
@@ -77,7 +79,12 @@ class CompletedFetch:
         self._batches: deque[tuple[int, BatchHeader]] = deque()
         self._batch: tuple[BatchHeader, BatchReader] | None = None
         self._undelivered: list[ConsumerRecord] = []
+        self._high_watermark = high_watermark
+        self._batch_at = 0
+        """The position in the content of the batch that is read."""
         self._error: str | None = None
+        self._error_at = 0
+        """The position in the content of the corrupt batch."""
         self._split_batches()
 
     def _split_batches(self) -> None:
@@ -86,7 +93,9 @@ class CompletedFetch:
         except MalformedMessage as error:
             self._error = str(error)
         if self._batches:
-            self.end = self._end_of(self._batches[-1][1])
+            position, header = self._batches[-1]
+            self.end = self._end_of(header)
+            self._error_at = position + header.size_in_bytes
         elif self._content and self._error is None:
             self._error = f"{self.size} bytes are not a complete batch"
 
@@ -107,12 +116,21 @@ class CompletedFetch:
             while len(records) < count and (batch := self._open()) is not None:
                 records += self._read(*batch, count - len(records))
         except MalformedMessage as error:
-            self._error = str(error)
+            self._error, self._error_at = str(error), self._batch_at
             self._batch = None
             self._batches.clear()
         if self._error is not None and not records and not self._batches:
-            raise CorruptRecordError(self.partition, self.position.offset, self._error)
+            raise CorruptRecordError(
+                self.partition, self.position.offset, self._error, self._find_next_offset()
+            )
         return self._deserialize(records)
+
+    def _find_next_offset(self) -> Offset | None:
+        """The offset after the corrupt batch. A damaged one may claim offsets beyond the log."""
+        found = find_next_offset(self._content, self._error_at)
+        if found is None or self._high_watermark is None:
+            return found
+        return min(found, self._high_watermark)
 
     def take_batches(self) -> FetchedBatches:
         """All remaining batches, not decoded and not checked."""
@@ -132,6 +150,7 @@ class CompletedFetch:
         """The current batch; control batches and aborted transactions are skipped."""
         while self._batch is None and self._batches:
             pos, header = self._batches[0]
+            self._batch_at = pos
             if self._config.check_crcs:
                 verify_crc(self._content, pos, header)
             if self._is_readable(pos, header):

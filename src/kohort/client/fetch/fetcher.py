@@ -237,7 +237,12 @@ class Fetcher:
         elif reported.records:
             aborted = reported.aborted_transactions or ()
             fetch = CompletedFetch(
-                state.partition, reported.records, fetched.position, self._config, aborted
+                state.partition,
+                reported.records,
+                fetched.position,
+                self._config,
+                aborted,
+                high_watermark=reported.high_watermark,
             )
             state.fetches.append(fetch)
             state.fetch_position = fetch.end
@@ -272,6 +277,11 @@ class Fetcher:
                     state, f"offset {fetched.position.offset} is out of range"
                 )
         elif code == ErrorCode.CORRUPT_MESSAGE:
+            if state.position is None or state.position.offset < fetched.position.offset:
+                # Records before it are buffered. To fail drops them, and an application that seeks
+                # past the corrupt batch would never read them.
+                self._postpone(state, now)
+                return
             reason = "the broker reports CORRUPT_MESSAGE"
             error = CorruptRecordError(state.partition, fetched.position.offset, reason)
             self._subscription.fail(state, error)

@@ -7,7 +7,7 @@ thread of the process. It runs on the node's event loop, where it may wait.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.node.control import clock, status
+from kohort.node.control import clock_operations, status
 from kohort.node.control.errors import ControlError
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ Body = Mapping[str, Any]
 Operation = Callable[["Server", Body], Awaitable[Body]]
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
-    "advance": clock.advance,
-    "clock": clock.read_clock,
+    "advance": clock_operations.advance,
+    "clock": clock_operations.read_clock,
     "status": status.read_status,
 }
 """By name, which is also the path over HTTP: `POST /status`."""

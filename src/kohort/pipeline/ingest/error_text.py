@@ -19,6 +19,7 @@ _WRAPPERS: Final = (
 
 _COMMAND_LINE: Final = {
     "failOnDataLoss=false continues without them": "--skip-lost continues without them",
+    "skipMalformedBatches=true continues without it": "--skip-malformed continues without it",
     "auto.offset.reset is none": "--from is none",
     "set it to earliest or latest, or give startingOffsets": "set it to earliest or latest",
     "; a larger joinTimeoutMs waits longer": "",

@@ -45,6 +45,7 @@ class IngestOptions:
     instance_id: str | None = None
     reset: Reset = Reset.EARLIEST
     skips_lost: bool = False
+    skips_malformed: bool = False
     kafka: Mapping[str, str] = field(default_factory=dict)
     """More consumer options."""
 
@@ -58,6 +59,7 @@ def source_options(options: IngestOptions) -> dict[str, str]:
         "auto.offset.reset": options.reset.value,
         "includeHeaders": "true",
         "failOnDataLoss": "false" if options.skips_lost else "true",
+        "skipMalformedBatches": "true" if options.skips_malformed else "false",
         "maxOffsetsPerTrigger": str(options.rows_max),
         **{f"kafka.{name}": text for name, text in options.kafka.items()},
     }

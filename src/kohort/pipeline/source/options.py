@@ -85,6 +85,8 @@ class SourceOptions:
     rows_max: int | None
     partitions_min: int
     fail_on_data_loss: bool
+    skips_malformed: bool
+    """Whether batches that cannot be decoded are skipped, with a warning."""
     includes_headers: bool
     join_timeout_ms: Millis
     fetch_timeout_ms: Millis
@@ -104,6 +106,7 @@ _OURS: Final = (
     "maxOffsetsPerTrigger",
     "minPartitions",
     "failOnDataLoss",
+    "skipMalformedBatches",
     "includeHeaders",
     "group.id",
     "group.instance.id",
@@ -167,6 +170,7 @@ def read_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sour
         rows_max=options.take("maxOffsetsPerTrigger", _positive, None),
         partitions_min=options.take("minPartitions", _positive, 1),
         fail_on_data_loss=options.take("failOnDataLoss", read_flag, True),  # noqa: FBT003
+        skips_malformed=options.take("skipMalformedBatches", read_flag, False),  # noqa: FBT003
         includes_headers=options.take("includeHeaders", read_flag, False),  # noqa: FBT003
         join_timeout_ms=Millis(options.take("joinTimeoutMs", _positive, _DEFAULT_JOIN_MS)),
         fetch_timeout_ms=Millis(options.take("fetchTimeoutMs", _positive, _DEFAULT_FETCH_MS)),

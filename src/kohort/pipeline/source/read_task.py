@@ -16,9 +16,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from kohort.client.consumer import Consumer
-from kohort.client.errors import InvalidOffsetError
+from kohort.client.errors import CorruptRecordError, InvalidOffsetError
+from kohort.client.skipped_ranges import SkippedRanges
 from kohort.pipeline.decode import Decoder, PartitionSlice
-from kohort.pipeline.errors import DataLost, FetchTimeout
+from kohort.pipeline.errors import DataLost, FetchTimeout, MalformedBatch
 from kohort.pipeline.source.options import SourceOptions, consumer_config
 from kohort.pipeline.source.planner import OffsetRange
 from kohort.types import Offset, Partition, Topic, TopicPartition
@@ -110,6 +111,7 @@ class _RangeReader:
         self._wanted = wanted
         self._options = options
         self._decoder = self._decoder_from(wanted.first)
+        self._skipped = SkippedRanges(_LOGGER.warning)
 
     def _decoder_from(self, first: Offset) -> Decoder:
         topic, partition = self._wanted.partition
@@ -135,15 +137,32 @@ class _RangeReader:
                     f"within {timeout_s:.0f} s, although its log end is at least "
                     f"{self._wanted.stop}; a larger fetchTimeoutMs waits longer"
                 )
+        self._skipped.report_total()
 
     def _poll_once(self) -> Iterator[pa.RecordBatch]:
         try:
             fetched = self._consumer.poll_batches(_WAIT_MS)
+            if fetched is not None:
+                yield from self._decoder.decode(fetched.content, fetched.aborted)
         except InvalidOffsetError:
             self._skip_lost()
-            return
-        if fetched is not None:
-            yield from self._decoder.decode(fetched.content, fetched.aborted)
+        except CorruptRecordError as error:
+            self._skip_malformed(error)
+
+    def _skip_malformed(self, error: CorruptRecordError) -> None:
+        """Raise MalformedBatch, or log the batch and continue behind it."""
+        if not self._options.skips_malformed:
+            raise MalformedBatch(
+                f"{error}; skipMalformedBatches=true continues without it"
+            ) from error
+        stop = min(error.next_offset, self._wanted.stop)
+        self._skipped.add(error.partition, error.offset, stop, error.reason)
+        self._continue_at(stop)
+
+    def _continue_at(self, resumed: Offset) -> None:
+        self._decoder = self._decoder_from(resumed)
+        if resumed < self._wanted.stop:
+            self._consumer.seek(self._wanted.partition, resumed)
 
     def _skip_lost(self) -> None:
         """Handle an offset that no longer exists: raise DataLost, or log the gap and skip it."""
@@ -158,7 +177,4 @@ class _RangeReader:
                 "topic was recreated; failOnDataLoss=false continues without them"
             )
         _LOGGER.warning(what)
-        resumed = Offset(min(first, self._wanted.stop))
-        self._decoder = self._decoder_from(resumed)
-        if resumed < self._wanted.stop:
-            self._consumer.seek(partition, resumed)
+        self._continue_at(min(first, self._wanted.stop))
