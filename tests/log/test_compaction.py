@@ -475,7 +475,7 @@ def test_corrupt_batch_cancels_the_round(tmp_path: Path) -> None:
 
         assert cleaned.compacted is None
         assert cleaned.failure is not None
-        assert "crc" in cleaned.failure
+        assert "crc" in str(cleaned.failure)
     assert segment.read_bytes() == data
     assert not list(segment.parent.glob("*.cleaned"))
 

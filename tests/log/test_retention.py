@@ -13,6 +13,7 @@ from tests.log.log_setup import (
     NOW,
     SMALL_SEGMENTS,
     TOPIC,
+    TOPIC_ID,
     file_names,
     get_log,
     new_batch,
@@ -108,6 +109,29 @@ def test_retention_of_all_records_leaves_an_empty_log() -> None:
     with open_log(disk) as log:
         assert (log.start_offset, log.end_offset) == (3, 3)
         assert log.append(numbered_batch(1), NOW).base_offset == 3
+
+
+def test_retention_stores_the_log_starts_of_many_partitions_at_once() -> None:
+    disk = MemoryDisk()
+    catalog = open_catalog(disk)
+    catalog.create_topic(TOPIC, TOPIC_ID, 20, {**SMALL_SEGMENTS, "retention.ms": "0"}, NOW)
+    logs = [catalog.partition(TOPIC, number) for number in range(20)]
+    for log in logs:
+        assert log is not None
+        log.append(numbered_batch(0, 3), NOW)
+    written: list[str] = []
+    write_atomically = disk.write_atomically
+
+    def note(path: str, data: bytes) -> None:
+        written.append(path)
+        write_atomically(path, data)
+
+    disk.write_atomically = note  # type: ignore[method-assign]  # counts the writes
+
+    removed = catalog.clean(Millis(NOW + HOUR)).partitions
+
+    assert len(removed) == 20
+    assert written.count("log-start-offset-checkpoint") == 1
 
 
 def test_segment_without_timestamps_gets_that_of_the_next() -> None:

@@ -3,6 +3,8 @@
 import pytest
 
 from kohort.log.errors import CorruptFile, RequestRejected, StorageError
+from kohort.node.clock import SystemClock
+from kohort.node.loop import NodeLoop
 from kohort.node.storage_error_log import StorageErrorLog
 from kohort.types import ErrorCode, Millis
 from tests.log.faulty_disks import FullDisk, MemoryDisk
@@ -86,3 +88,21 @@ def test_produce_to_a_full_disk_is_noted() -> None:
 
     assert told.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert harness.broker.storage_errors.has_new
+
+
+def test_failed_cleaning_of_a_partition_is_noted() -> None:
+    disk = MemoryDisk()
+    harness = BrokerHarness(disk)
+    harness.create("t", cleanup_policy="compact", internal_segment_bytes="150")
+    for number in range(5):
+        assert harness.produce(new_batch(f"{number}" * 50)).error_code == 0
+    node = NodeLoop(harness.broker, NoTransport(), SystemClock())
+    disk.content(f"t-0/{0:020d}.log")[-1] ^= 1
+
+    node.clean(1 << 20)
+
+    assert harness.broker.storage_errors.has_new
+
+
+class NoTransport:
+    def send(self) -> None: ...

@@ -138,7 +138,7 @@ def run(
       kohort consume orders --partition 0 --offset -10 --max 10
     """
     start = _StartPosition(
-        partitions=tuple(Partition(each) for each in partition or ()),
+        partitions=tuple(map(Partition, partition or ())),
         offset=_read_offset(offset),
         since=read_start_time(since),
         is_earliest=from_beginning,
@@ -158,13 +158,10 @@ def run(
         **read_options(kafka, command_config),
     }
     limits = _StopConditions(
-        is_until_end=until_end,
-        record_max=most,
-        timeout=timeout,
-        is_malformed_skipped=skip_malformed,
+        is_until_end=until_end, record_max=most, timeout=timeout, skips_malformed=skip_malformed
     )
-    format_record = format_json if as_json else _plain_formatter(show or (), null)
     check_reachable(bootstrap)
+    format_record = format_json if as_json else _plain_formatter(show or (), null)
     _consume(options, topics, start, limits, format_record, is_quiet=quiet)
 
 
@@ -185,10 +182,10 @@ class _StopConditions:
         is_until_end: bool,
         record_max: int | None,
         timeout: float | None,
-        is_malformed_skipped: bool,
+        skips_malformed: bool,
     ) -> None:
         self.is_until_end, self.record_max, self.timeout = is_until_end, record_max, timeout
-        self.is_malformed_skipped = is_malformed_skipped
+        self.skips_malformed = skips_malformed
 
 
 def _consume(
@@ -398,7 +395,7 @@ class _RecordPrinter:
         """End offsets of partitions that are not read to their end yet."""
         self._record_max = limits.record_max
         self._timeout = limits.timeout
-        self._is_malformed_skipped = limits.is_malformed_skipped
+        self._skips_malformed = limits.skips_malformed
         self._skipped = SkippedRanges(print_stderr)
 
     def run(
@@ -429,7 +426,7 @@ class _RecordPrinter:
         try:
             return self._consumer.poll(_POLL_MS, max_records=count)
         except CorruptRecordError as error:
-            if not self._is_malformed_skipped:
+            if not self._skips_malformed:
                 fail(f"{error}; --skip-malformed continues without it")
             self._skipped.add(error.partition, error.offset, error.next_offset, error.reason)
             self._consumer.seek(error.partition, error.next_offset)

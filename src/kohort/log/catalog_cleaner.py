@@ -3,13 +3,14 @@
 With a budget, a call does a small part, so that requests do not wait long for it.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from kohort.log.catalog_file import CatalogChange
 from kohort.log.catalog_journal import CatalogJournal
-from kohort.log.errors import StorageError
+from kohort.log.errors import StorageError, without_frames
 from kohort.log.log_cleaner import CleanResult
 from kohort.log.partition import PartitionLog
 from kohort.log.partition_directories import PartitionDirectories
@@ -110,10 +111,7 @@ class CatalogCleaner:
         """Clean the next partitions of the pass."""
         cleaned: list[PartitionCleanResult] = []
         left = budget_bytes
-        for _ in range(len(self._cleaning) if count is None else min(count, len(self._cleaning))):
-            log = self._cleaning.popleft()
-            if log.is_deleted:
-                continue
+        for log in self._take_next(now, count):
             may_compact = self._compacting in (None, log) and (left is None or left > 0)
             result = self._clean_partition(log, now, left, may_compact=may_compact)
             self._is_pass_done = self._is_pass_done and result.is_done
@@ -126,6 +124,17 @@ class CatalogCleaner:
                     PartitionCleanResult(topic=log.topic, partition=log.partition, cleaned=result)
                 )
         return cleaned
+
+    def _take_next(self, now: Millis, count: int | None) -> list[PartitionLog]:
+        """The next partitions of the pass. Their log starts are moved already, so that the first
+        one that removes segments stores those of all."""
+        count = len(self._cleaning) if count is None else min(count, len(self._cleaning))
+        taken = [self._cleaning.popleft() for _ in range(count)]
+        logs = [log for log in taken if not log.is_deleted]
+        for log in logs:
+            with contextlib.suppress(StorageError):  # cleaning the partition reports it
+                log.expire_records(now)
+        return logs
 
     def _remove_deleted(self, count: int | None) -> str | None:
         """Returns why it failed; the next call tries again."""
@@ -147,7 +156,7 @@ class CatalogCleaner:
         try:
             result = log.compact(budget_bytes)
         except StorageError as error:
-            result = CleanResult(start_offset=log.start_offset, failure=str(error))
+            result = CleanResult(start_offset=log.start_offset, failure=without_frames(error))
         if result.is_done:
             self._compacting = None
         cleaned = PartitionCleanResult(topic=log.topic, partition=log.partition, cleaned=result)
@@ -164,4 +173,4 @@ class CatalogCleaner:
         try:
             return log.clean(now, budget_bytes, may_compact=may_compact)
         except StorageError as error:
-            return CleanResult(start_offset=log.start_offset, failure=str(error))
+            return CleanResult(start_offset=log.start_offset, failure=without_frames(error))

@@ -44,6 +44,12 @@ class StorageError(LogError):
         self.reason = reason
 
 
+def without_frames(error: StorageError) -> StorageError:
+    """The error without its traceback and causes: they would keep the buffers of its frames."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 class OutOfResources(StorageError):
     """The operating system has no descriptor or memory left. Nothing was changed; the same
     operation may succeed later."""

@@ -12,7 +12,7 @@ from kohort.log.compaction import (
     SegmentReplacement,
     Step,
 )
-from kohort.log.errors import StorageError
+from kohort.log.errors import StorageError, without_frames
 from kohort.log.log_segments import LogSegments
 from kohort.log.segment import Segment
 from kohort.log.topic_config import TopicSettings
@@ -33,7 +33,7 @@ class CleanResult:
     compacted: CompactionStats | None = None
     is_done: bool = True
     """False while a compaction round waits to start or to continue."""
-    failure: str | None = None
+    failure: StorageError | None = None
     """Why a compaction round was cancelled."""
 
     @property
@@ -196,7 +196,7 @@ class LogCleaner:
                     return replace(cleaned, bytes_compacted=spent, is_done=False)
         except StorageError as error:
             self.cancel()
-            return replace(cleaned, bytes_compacted=spent, failure=str(error))
+            return replace(cleaned, bytes_compacted=spent, failure=without_frames(error))
         compacted = self._round.report()
         self._round = None
         finish(compacted.cleaned_to)

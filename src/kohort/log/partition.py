@@ -331,7 +331,9 @@ class PartitionLog:
             reason = f"offset {offset} is not between 0 and {self._end}"
             raise RequestRejected(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         if offset > self._start:
-            self._move_start(offset)
+            self._checkpoints.start_offsets.put(self.topic, self.partition, offset)
+            self._checkpoints.start_offsets.flush()
+            self._start = offset
             self._remove_segments(sum(each.base_offset <= offset for each in self._segments) - 1)
         return self._start
 
@@ -343,14 +345,12 @@ class PartitionLog:
         Compaction reads about `budget_bytes` per call and continues at the next call. Without a
         budget it runs to completion.
         """
-        self.check_usable()
-        self._producers.expire(now)
         size_before = self.size_bytes
-        count = count_removable_segments(self._segments, self._settings, self._start, now)
-        if count == len(self._segments):
-            self._roll(now)
+        count = self.expire_records(now)
+        self._producers.expire(now)
         if count:
-            self._move_start(max(self._start, [*self._segments][count].base_offset))
+            # Stored before any segment is removed, so that a crash cannot leave a gap.
+            self._checkpoints.start_offsets.flush()
             self._remove_segments(count)
         cleaned = CleanResult(
             segments_removed=count,
@@ -365,17 +365,25 @@ class PartitionLog:
             self._start_compaction(plan, now)
         return self._log_cleaner.run(cleaned, budget_bytes, self._store_cleaned_to)
 
+    def expire_records(self, now: Millis) -> int:
+        """Move the log start behind the segments that retention removes; return their number.
+
+        `clean` stores the log start. If this is called for many partitions first, one write stores
+        the log starts of all."""
+        self.check_usable()
+        count = count_removable_segments(self._segments, self._settings, self._start, now)
+        if count == len(self._segments):
+            self._roll(now)
+        if count:
+            self._start = max(self._start, [*self._segments][count].base_offset)
+            self._checkpoints.start_offsets.put(self.topic, self.partition, self._start)
+        return count
+
     def compact(self, budget_bytes: int) -> CleanResult:
         """Only continue the compaction round that `clean` has started."""
         self.check_usable()
         cleaned = CleanResult(start_offset=self._start)
         return self._log_cleaner.run(cleaned, budget_bytes, self._store_cleaned_to)
-
-    def _move_start(self, offset: Offset) -> None:
-        """Stored before any segment is removed, so that a crash cannot leave a gap."""
-        self._checkpoints.start_offsets.put(self.topic, self.partition, offset)
-        self._checkpoints.start_offsets.flush()
-        self._start = offset
 
     def _remove_segments(self, count: int) -> None:
         if count:

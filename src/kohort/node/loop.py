@@ -357,6 +357,9 @@ class NodeLoop:
         cleaned = self.broker.topics.catalog.clean(self._clock.now(), budget_bytes)
         if cleaned.failure is not None:
             log_events.warning("checkpoint-failed", reason=cleaned.failure)
+        for partition in cleaned.partitions:
+            if partition.cleaned.failure is not None:
+                self.broker.storage_errors.note(partition.cleaned.failure)
         return cleaned.is_done
 
     @property
