@@ -131,6 +131,7 @@ COMMANDS: tuple[Command, ...] = (
     commands.ListGroups(ticket=FIRST),
     commands.ListGroups(ticket=FIRST, states=("Stable", "Empty"), types=("classic",)),
     commands.DeleteGroups(ticket=FIRST, group_ids=(G, GroupId("h"))),
+    commands.DeleteGroups(ticket=FIRST, group_ids=(G,), removes_members=True),
     commands.TopicsChanged(
         deleted=(commands.DeletedTopic(topic=T1), commands.DeletedTopic(topic=T2, topic_id=SEVEN))
     ),

@@ -274,7 +274,12 @@ def _listed(text: str | None) -> tuple[str, ...]:
 
 
 def delete_groups(words: Words, ticket: Ticket) -> commands.DeleteGroups:
-    return commands.DeleteGroups(ticket=ticket, group_ids=tuple(map(GroupId, words.rest())))
+    asked = words.rest()
+    return commands.DeleteGroups(
+        ticket=ticket,
+        group_ids=tuple(GroupId(word) for word in asked if word != "with-members"),
+        removes_members="with-members" in asked,
+    )
 
 
 def topics_deleted(words: Words) -> commands.TopicsChanged:

@@ -48,7 +48,8 @@ def format_command(command: Command) -> str:  # noqa: C901  # a flat table
                 "list", *_filter("states", command.states), *_filter("types", command.types)
             )
         case commands.DeleteGroups():
-            return _line("delete-groups", *command.group_ids)
+            members = ["with-members"] if command.removes_members else []
+            return _line("delete-groups", *command.group_ids, *members)
         case commands.TopicsChanged():
             return _line(
                 "topics-deleted", *(format_topic(t.topic, t.topic_id) for t in command.deleted)

@@ -218,7 +218,7 @@ def test_half_sent_request_is_disconnected_after_the_time_limit(
     harness = BrokerHarness(tmp_path)
 
     async def ask() -> bytes:
-        page = MetricsServer(harness.broker, read_allowed_hosts(()), seconds_max=0.05)
+        page = MetricsServer(harness.broker, read_allowed_hosts(()), seconds_max=0.05).http
         port = await page.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)

@@ -38,6 +38,27 @@ def run(
         str,
         typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here, at /metrics."),
     ] = "",
+    control: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve control operations for tests here, over HTTP."
+        ),
+    ] = "",
+    ready_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the addresses to this file, as a JSON object, once groups are loaded.",
+        ),
+    ] = None,
+    stop_at_eof: Annotated[
+        str,
+        typer.Option(
+            metavar="FD",
+            help="Stop at the end of this file descriptor. 0 is stdin: a pipe from the parent "
+            "process, which then leaves no broker behind.",
+        ),
+    ] = "",
     console: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Serve the web console here.")
     ] = "",
@@ -45,7 +66,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            help="Answer to this host name on --metrics and --console. May be repeated. "
+            help="Answer to this host name on --metrics, --control and --console. May be "
+            "repeated. "
             "https://HOST: the console is behind a TLS proxy.",
         ),
     ] = None,
@@ -63,6 +85,9 @@ def run(
         set=tuple(set_ or ()),
         config=config,
         metrics=metrics,
+        control=control,
+        ready_file=ready_file,
+        stop_at_eof=stop_at_eof,
         advertise=advertise,
         allowed_host=tuple(allowed_host or ()),
     )

@@ -17,6 +17,9 @@ class ServeOptions:
     set: tuple[str, ...] = ()
     config: Path | None = None
     metrics: str = ""
+    control: str = ""
+    ready_file: Path | None = None
+    stop_at_eof: str = ""
     advertise: str = ""
     allowed_host: tuple[str, ...] = ()
 
@@ -28,6 +31,9 @@ _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
     "set": str,
     "config": Path,
     "metrics": str,
+    "control": str,
+    "ready-file": Path,
+    "stop-at-eof": str,
     "allowed-host": str,
 }
 

@@ -281,6 +281,8 @@ class DeleteGroups:
 
     ticket: Ticket
     group_ids: tuple[GroupId, ...]
+    removes_members: bool = False
+    """Whether groups with members are deleted too; no client of Kafka's protocol can do that."""
 
 
 @value

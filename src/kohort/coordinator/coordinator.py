@@ -201,6 +201,8 @@ class Coordinator:
             case ListGroups():
                 group_admin.list_all(builder, groups, command)
             case DeleteGroups():
+                if command.removes_members:
+                    self._remove_members(builder, command.group_ids)
                 group_admin.delete(builder, groups, command)
             case _:
                 assert_never(command)
@@ -229,6 +231,11 @@ class Coordinator:
                 return
             group = self.groups[command.group_id] = lifecycle.create(builder, command.group_id)
         join.join(builder, group, command)
+
+    def _remove_members(self, builder: OutcomeBuilder, group_ids: Iterable[GroupId]) -> None:
+        for group_id in group_ids:
+            if group_id in self.groups:
+                lifecycle.remove_members(builder, self.groups[group_id])
 
     def _on_timer(self, builder: OutcomeBuilder, key: TimerKey) -> None:
         if key.kind is TimerKind.EXPIRY:

@@ -59,17 +59,17 @@ def list_all(builder: OutcomeBuilder, groups: Mapping[GroupId, Group], command: 
 
 def delete(builder: OutcomeBuilder, groups: Mapping[GroupId, Group], command: DeleteGroups) -> None:
     results = tuple(
-        GroupResult(group_id=group_id, error=_delete_one(builder, groups.get(group_id)))
+        GroupResult(group_id=group_id, error=_delete_one(builder, groups.get(group_id), command))
         for group_id in dict.fromkeys(command.group_ids)
     )
     builder.reply(DeleteGroupsAnswered(ticket=command.ticket, results=results))
 
 
-def _delete_one(builder: OutcomeBuilder, group: Group | None) -> ErrorCode:
+def _delete_one(builder: OutcomeBuilder, group: Group | None, command: DeleteGroups) -> ErrorCode:
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     error = group.find_delete_error()
-    if error is not None:
+    if error is not None and not command.removes_members:
         return error
     offsets.remove_all(builder, group)
     offsets.remove_group(builder, group, is_expired=False)

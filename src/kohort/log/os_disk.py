@@ -154,6 +154,8 @@ class OsLock:
         self._fd = fd
 
     def release(self) -> None:
+        # Closing alone does not unlock while a forked child has a copy of the descriptor.
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 
 

@@ -21,12 +21,28 @@ METRICS_EXPOSED: Final = (
 )
 
 
+CONTROL_EXPOSED: Final = (
+    "there is no authentication: every machine that can connect to this address can change the"
+    " node and delete all topics and groups; listen on 127.0.0.1"
+)
+
+
 @value
-class MetricsPage:
-    """Where the metrics page is served."""
+class HttpEndpoint:
+    """Where the metrics page or the control operations are served."""
 
     listen: Address
     allowed_hosts: AllowedHosts
+
+
+@value
+class NodeAddresses:
+    """Where a started node can be reached."""
+
+    bootstrap: Address
+    advertised: Address
+    metrics: Address | None
+    control: Address | None
 
 
 def usable_address(listening: Address, bound: Iterable[str]) -> Address:

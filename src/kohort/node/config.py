@@ -362,7 +362,10 @@ def split_address(option: str, text: str) -> tuple[str, int]:
         if ":" in host:
             check_host(host)
     except ValueError:
-        raise BadValue(f"{option} {text}: expected HOST:PORT, for example 127.0.0.1:9092") from None
+        raise BadValue(
+            f"{option} {text}: expected HOST:PORT with a port between 0 and 65535, for example"
+            " 127.0.0.1:9092"
+        ) from None
     return host, port
 
 

@@ -57,6 +57,11 @@ LOG_EVENTS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         ("address", "warning"),
         "other machines can read the /metrics page, and there is no authentication",
     ),
+    "control-served": (("address",), "control operations are served over HTTP at this address"),
+    "control-exposed": (
+        ("address", "warning"),
+        "other machines can use the control operations, and there is no authentication",
+    ),
     "connection-refused": (
         ("peer", "reason"),
         "as many connections are open as the setting allows that `reason` names",

@@ -3,20 +3,23 @@
 import asyncio
 import contextlib
 import gc
+import os
 import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
-from kohort.node.addresses import MetricsPage
-from kohort.node.broker import Address
+from kohort.node.addresses import HttpEndpoint, NodeAddresses
 from kohort.node.config import BrokerConfig
 from kohort.node.server import Server
 from kohort.wire.malloc_tuning import keep_freed_memory
 
 _YOUNG_OBJECTS_MAX: Final = 10_000
 """The threshold of the youngest garbage collector generation; Python's default is 700."""
+
+_READ_BYTES: Final = 4096
 
 
 def serve(
@@ -25,17 +28,58 @@ def serve(
     data: Path,
     settings: BrokerConfig,
     *,
-    metrics: MetricsPage | None = None,
-    on_ready: Callable[[Address, Address], None],
+    metrics: HttpEndpoint | None = None,
+    control: HttpEndpoint | None = None,
+    stop_at_eof: int | None = None,
+    on_ready: Callable[[NodeAddresses], None],
+    on_loaded: Callable[[NodeAddresses], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then shut down cleanly.
 
-    `on_ready` takes the address to connect to, and the one that the node advertises.
+    It also stops when nothing is left to read from the file descriptor `stop_at_eof`. `on_ready`
+    is called when the node listens, `on_loaded` when it serves groups too.
     """
     _raise_file_limit()
     _tune_garbage_collector()
     keep_freed_memory()
-    asyncio.run(_serve(host, port, data, settings, metrics=metrics, on_ready=on_ready))
+    server = Server(settings, data)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        # Installed before the start, because recovering a large log takes long.
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, server.stopping.set)
+        if stop_at_eof is not None:
+            _watch_for_eof(loop, stop_at_eof, server.stopping.set)
+        address = await server.start(host, port, metrics=metrics, control=control)
+        addresses = NodeAddresses(
+            bootstrap=address,
+            advertised=server.broker.address,
+            metrics=server.metrics_address,
+            control=server.control_address,
+        )
+        on_ready(addresses)
+        if await server.wait_until_loaded():
+            on_loaded(addresses)
+        await server.run()
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def _watch_for_eof(
+    loop: asyncio.AbstractEventLoop, descriptor: int, stop: Callable[[], None]
+) -> None:
+    """Read on a thread, because the descriptor may be of a kind that no event loop can watch."""
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(descriptor, _READ_BYTES):
+                pass
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the node has stopped
+            loop.call_soon_threadsafe(stop)
+
+    Thread(target=read, name="kohort-eof", daemon=True).start()
 
 
 def _raise_file_limit() -> None:
@@ -50,23 +94,3 @@ def _tune_garbage_collector() -> None:
     traverse them repeatedly and find no garbage."""
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS_MAX, 10, 10)
-
-
-async def _serve(
-    host: str,
-    port: int,
-    data: Path,
-    settings: BrokerConfig,
-    *,
-    metrics: MetricsPage | None,
-    on_ready: Callable[[Address, Address], None],
-) -> None:
-    server = Server(settings, data)
-    loop = asyncio.get_running_loop()
-    # Installed before the start, because recovering a large log takes long.
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, server.stopping.set)
-    address = await server.start(host, port, metrics=metrics)
-    on_ready(address, server.broker.address)
-    await server.run()
-    await server.stop()

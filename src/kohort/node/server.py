@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 from kohort.coordinator.commands import Command
 from kohort.extras import require_extra
 from kohort.log.catalog import Catalog
+from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
 from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch, log_events
 from kohort.node.addresses import (
     BROKER_EXPOSED,
+    CONTROL_EXPOSED,
     METRICS_EXPOSED,
-    MetricsPage,
+    HttpEndpoint,
     advertised_address,
     is_exposed,
     usable_address,
@@ -46,7 +48,7 @@ from kohort.node.topics import Topics
 from kohort.types import DeadlineMillis, Millis
 
 if TYPE_CHECKING:
-    from kohort.node.metrics_http import MetricsServer
+    from kohort.node.http_server import HttpServer
 
 _CLEANING_BUDGET_BYTES: Final = 6 * 1024
 _CLEANING_PAUSE_S: Final = 0.0006
@@ -135,13 +137,23 @@ class Server:
         self._awaited_syncs: list[_AwaitedSync] = []
         self._load_errors = StorageErrorLog()
         self._sync_thread: SyncThread | None = None
-        self._metrics_server: MetricsServer | None = None
+        self._http_servers: list[HttpServer] = []
         self.metrics_address: Address | None = None
+        self.control_address: Address | None = None
+        self._is_closed = False
+        self._loaded = asyncio.Event()
         self.stopping = asyncio.Event()
 
     # Starting and stopping
 
-    async def start(self, host: str, port: int, *, metrics: MetricsPage | None = None) -> Address:
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        metrics: HttpEndpoint | None = None,
+        control: HttpEndpoint | None = None,
+    ) -> Address:
         """Return an address that clients on this machine can connect to."""
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_uncaught)
@@ -177,6 +189,8 @@ class Server:
             )
         if metrics is not None:
             await self._serve_metrics(metrics)
+        if control is not None:
+            await self._serve_control(control)
         self._loop.add_reader(self._transport.fileno(), self._on_ready)
         self._node.start()
         self._arm()
@@ -215,14 +229,23 @@ class Server:
         catalog.on_repair = report_repair
         return catalog
 
+    async def wait_until_loaded(self) -> bool:
+        """Until groups are served, or `__consumer_offsets` is refused. False if it stops first."""
+        waits = [asyncio.ensure_future(each.wait()) for each in (self._loaded, self.stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        return not self.stopping.is_set()
+
     async def run(self) -> None:
         """Until `stopping` is set, or the node has to stop by itself."""
         await self.stopping.wait()
 
     async def stop(self) -> None:
         self._transport.stop_listening()
-        if self._metrics_server is not None:
-            self._metrics_server.stop()
+        self._stop_http()
         if self._failure is None:
             await self._shut_down()
         for connection in tuple(self._node.connections):
@@ -233,6 +256,18 @@ class Server:
         self._close()
         if self._failure is not None:
             raise self._failure
+
+    def abandon(self) -> None:
+        """Stop as a crash does: nothing more is written, and all clients are disconnected."""
+        self._stop_http()
+        self._loop.remove_reader(self._transport.fileno())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._close(is_clean=False)
+
+    def _stop_http(self) -> None:
+        for each in self._http_servers:
+            each.stop()
 
     async def _shut_down(self) -> None:
         """Answer what is parked, and wait for the last sync."""
@@ -258,32 +293,47 @@ class Server:
             await asyncio.sleep(_CLOSING_POLL_S)
         self._loop.remove_reader(self._transport.fileno())
 
-    async def _serve_metrics(self, asked: MetricsPage) -> None:
+    async def _serve_metrics(self, asked: HttpEndpoint) -> None:
         # Imported only if needed: prometheus_client is slow to import.
         with require_extra("the metrics page of a node"):
             from kohort.node.metrics_http import MetricsServer  # noqa: PLC0415
 
         hosts = asked.allowed_hosts.including(asked.listen.host).including(self.broker.address.host)
-        page = MetricsServer(self.broker, hosts)
-        try:
-            port = await page.start(asked.listen.host, asked.listen.port)
-        except (OSError, UnicodeError) as error:
-            self._close()
-            raise NodeStartError(
-                f"cannot serve metrics on {asked.listen}: {_reason(error)}"
-            ) from error
-        self._metrics_server = page
-        listening = Address(host=asked.listen.host, port=port)
+        page = MetricsServer(self.broker, hosts).http
+        listening = await self._listen_http(page, asked.listen, "metrics")
         self.metrics_address = usable_address(listening, page.bound_hosts)
         log_events.info("metrics-served", address=listening)
         if is_exposed(page.bound_hosts):
             log_events.warning("metrics-exposed", address=listening, warning=METRICS_EXPOSED)
 
-    def _close(self) -> None:
+    async def _serve_control(self, asked: HttpEndpoint) -> None:
+        # Imported only if needed, so that other nodes start faster.
+        from kohort.node.control.http import ControlServer  # noqa: PLC0415
+
+        hosts = asked.allowed_hosts.including(asked.listen.host).including(self.broker.address.host)
+        http = ControlServer(self, hosts).http
+        listening = await self._listen_http(http, asked.listen, "control operations")
+        self.control_address = usable_address(listening, http.bound_hosts)
+        log_events.info("control-served", address=listening)
+        if is_exposed(http.bound_hosts):
+            log_events.warning("control-exposed", address=listening, warning=CONTROL_EXPOSED)
+
+    async def _listen_http(self, http: "HttpServer", asked: Address, what: str) -> Address:
+        try:
+            port = await http.start(asked.host, asked.port)
+        except (OSError, UnicodeError) as error:
+            self._stop_http()
+            self._close()
+            raise NodeStartError(f"cannot serve {what} on {asked}: {_reason(error)}") from error
+        self._http_servers.append(http)
+        return Address(host=asked.host, port=port)
+
+    def _close(self, *, is_clean: bool = True) -> None:
+        self._is_closed = True
         self._transport.close()
         if self._sync_thread is not None:
             self._sync_thread.close()
-        if self._failure is None:
+        if self._failure is None and is_clean:
             self._catalog.close(self.clock.now())
         else:
             self._catalog.abandon()
@@ -295,6 +345,8 @@ class Server:
 
     def _on_ready(self) -> None:
         """Sockets are ready."""
+        if self._is_closed:
+            return
         for connections in self._transport.read_ready():
             self._iterate(connections)
 
@@ -334,7 +386,7 @@ class Server:
 
     def _iterate(self, fed: Sequence[Connection] = ()) -> None:
         """Run one iteration, then schedule the next one if there is work for it."""
-        if self._failure is not None:
+        if self._failure is not None or self._is_closed:
             return
         try:
             has_work = self._node.iterate(fed)
@@ -361,6 +413,8 @@ class Server:
 
     def sync_finished(self, future: "Future[float]") -> None:
         error = future.exception()
+        if self._is_closed:
+            return
         if error is None:
             self._node.sync_finished(future.result())
             self._iterate()
@@ -368,6 +422,24 @@ class Server:
             assert self.broker.syncer is not None, "nothing was synced"
             self.broker.syncer.fail()
             self._fail(error)
+
+    # Control operations
+
+    def submit(self, command: Command) -> None:
+        """Have the coordinator decide a command in the next iteration."""
+        self._node.submit(command)
+
+    def iterate(self) -> None:
+        self._iterate()
+
+    def delete_topics(self, topics: Sequence[CatalogTopic]) -> None:
+        """Raises StorageError."""
+        try:
+            self.broker.delete_topics(topics, self._clock.now())
+        except InconsistentState as error:
+            self._stop_for_bug(error)
+            raise
+        self._iterate()
 
     # Work between iterations
 
@@ -385,6 +457,7 @@ class Server:
             self._fail(error)
             return
         if self._node.is_loaded:
+            self._loaded.set()
             if self.broker.groups_refusal is None:
                 log_events.info("groups-loaded", groups=len(self.broker.coordinator.groups))
             self._iterate()
@@ -398,6 +471,8 @@ class Server:
             return
 
     def _clean(self) -> None:
+        if self._is_closed:
+            return
         is_done = self._node.clean(_CLEANING_BUDGET_BYTES)
         delay_s = self._node.cleaning_interval_ms / 1000 if is_done else _CLEANING_PAUSE_S
         self._loop.call_later(delay_s, self._clean)

@@ -8,6 +8,7 @@ A `Channel` is one socket as its connection's transport. Nothing here knows what
 """
 
 import asyncio
+import contextlib
 import selectors
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -122,7 +123,7 @@ class SocketTransport(Generic[C]):
         for listener in self._listeners:
             if listener in self._selector.get_map():
                 self._selector.unregister(listener)
-            listener.close()
+            _end_socket(listener)
         self._listeners.clear()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -318,7 +319,7 @@ class Channel(Generic[C]):
         self._transport.channels.discard(self)
         if self.peer is not None:
             self.peer.lost()
-        self.socket.close()
+        _end_socket(self.socket)
 
     # ConnectionTransport
 
@@ -393,3 +394,10 @@ class Channel(Generic[C]):
         self._unsent_bytes = 0
         self._count_unsent()
         self._transport.forget(self)
+
+
+def _end_socket(ended: socket.socket) -> None:
+    """Close a socket. Closing alone has no effect while a forked child has a copy of it."""
+    with contextlib.suppress(OSError):
+        ended.shutdown(socket.SHUT_RDWR)
+    ended.close()

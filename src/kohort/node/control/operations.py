@@ -7,8 +7,8 @@ thread of the process. It runs on the node's event loop, where it may wait.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.node.control import clock_operations, status
-from kohort.node.control.errors import ControlError
+from kohort.node.control import clock_operations, reset, status
+from kohort.node.control.errors import UnknownOperation
 
 if TYPE_CHECKING:
     from kohort.node.server import Server
@@ -22,6 +22,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "advance": clock_operations.advance,
     "clock": clock_operations.read_clock,
     "status": status.read_status,
+    "reset": reset.reset_node,
 }
 """By name, which is also the path over HTTP: `POST /status`."""
 
@@ -30,5 +31,5 @@ async def run_operation(server: "Server", name: str, body: Body) -> Body:
     """Raises `ControlError` if the operation is unknown or refused."""
     operation = OPERATIONS.get(name)
     if operation is None:
-        raise ControlError(f"unknown operation {name}: use one of {', '.join(OPERATIONS)}")
+        raise UnknownOperation(f"unknown operation {name!r}: use one of {', '.join(OPERATIONS)}")
     return await operation(server, body)

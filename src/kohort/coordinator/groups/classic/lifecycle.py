@@ -5,7 +5,7 @@
 
 from typing import assert_never
 
-from kohort.coordinator.events import RebalanceResult, Trigger
+from kohort.coordinator.events import Departure, RebalanceResult, Trigger
 from kohort.coordinator.groups.classic import heartbeat, join_phase, static_members, sync_phase
 from kohort.coordinator.groups.classic.group import ClassicGroup
 from kohort.coordinator.groups.classic.rebalance_trace import Cause
@@ -52,6 +52,17 @@ def shut_down(builder: OutcomeBuilder, group: ClassicGroup) -> None:
     if group.trace is not None:
         builder.emit(group.trace.end(group.group_id, group, RebalanceResult.ABANDONED, builder.now))
     join_phase.move(builder, group, GroupState.DEAD)
+
+
+def remove_members(builder: OutcomeBuilder, group: ClassicGroup) -> None:
+    """Remove all members of a group that is deleted in spite of them."""
+    if group.trace is not None:
+        builder.emit(group.trace.end(group.group_id, group, RebalanceResult.ABANDONED, builder.now))
+        group.trace = None
+    for member in tuple(group.members.values()):
+        join_phase.remove_member(builder, group, member, Departure.REMOVED)
+    for kind in tuple(group.armed_timers):
+        group.disarm(builder, kind)
 
 
 def on_timer(
