@@ -19,6 +19,7 @@ from kohort.coordinator.commands import (
     FetchOffsets,
     LeavingMember,
     ListGroups,
+    RebalanceGroup,
     Request,
     RequestedTopic,
     Shutdown,
@@ -209,6 +210,10 @@ class Coordination(RuleBasedStateMachine):
         self.crowd.send(TopicsChanged(deleted=(DeletedTopic(topic=Topic(topic)),)))
 
     # Groups
+
+    @rule(group_id=groups)
+    def force_a_rebalance(self, group_id: GroupId) -> None:
+        self.crowd.send(RebalanceGroup(group_id=group_id))
 
     @rule(group_ids=st.sampled_from([(G1,), (G2,), (G1, G2)]))
     def delete_groups(self, group_ids: tuple[GroupId, ...]) -> None:

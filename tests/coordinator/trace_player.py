@@ -32,6 +32,7 @@ printed. A TIME or duration is `250`, `10s`, `5m`, `1h` or `7d`.
     list [states=Stable,Empty] [types=classic]
     delete-groups GROUP...
     topics-deleted TOPIC...
+    rebalance GROUP          forces a rebalance
     fail ERROR | fail off    from now on appends fail, or succeed again
     shutdown                 this broker no longer coordinates
     config NAME=VALUE...     Kafka's setting names; effective from the next start
@@ -52,7 +53,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from kohort.coordinator.commands import Command, Request, Shutdown, Ticket
+from kohort.coordinator.commands import Command, RebalanceGroup, Request, Shutdown, Ticket
 from kohort.coordinator.config import GroupConfig
 from kohort.coordinator.outcome import Outcome, TimerKey, TimerKind
 from kohort.types import ErrorCode, GroupId, Millis
@@ -168,6 +169,7 @@ class Player:
             "crash": self._crash,
             "show": self._show,
             "shutdown": lambda _: self._decide(Shutdown()),
+            "rebalance": lambda words: self._decide(RebalanceGroup(group_id=GroupId(words.next()))),
             "topics-deleted": lambda words: self._decide(trace_commands.topics_deleted(words)),
         }
         if verb in ("given", "load"):

@@ -54,6 +54,8 @@ def format_command(command: Command) -> str:  # noqa: C901  # a flat table
             return _line(
                 "topics-deleted", *(format_topic(t.topic, t.topic_id) for t in command.deleted)
             )
+        case commands.RebalanceGroup():
+            return _line("rebalance", command.group_id)
         case commands.Shutdown():
             return "shutdown"
         case commands.TimerFired():

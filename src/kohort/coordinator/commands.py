@@ -321,6 +321,15 @@ class TimerFired:
 
 
 @value
+class RebalanceGroup:
+    """Begin a rebalance that no member has asked for. Kafka has no such request; tests use it."""
+
+    sees_deferred: ClassVar[bool] = True
+
+    group_id: GroupId
+
+
+@value
 class Shutdown:
     """This node stops coordinating: refuse all parked requests with NOT_COORDINATOR."""
 
@@ -343,4 +352,6 @@ Request: TypeAlias = (
 )
 """Commands that carry a ticket."""
 
-Command: TypeAlias = Request | FetchManyOffsets | TopicsChanged | TimerFired | Shutdown
+Command: TypeAlias = (
+    Request | FetchManyOffsets | TopicsChanged | TimerFired | RebalanceGroup | Shutdown
+)

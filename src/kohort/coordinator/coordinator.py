@@ -36,6 +36,7 @@ from kohort.coordinator.commands import (
     JoinGroup,
     LeaveGroup,
     ListGroups,
+    RebalanceGroup,
     Request,
     Shutdown,
     SyncGroup,
@@ -129,12 +130,16 @@ class Coordinator:
         match command:
             case Shutdown():
                 self._shut_down(builder)
-            case TimerFired() | TopicsChanged() if self.phase is not CoordinatorState.ACTIVE:
+            case TimerFired() | TopicsChanged() | RebalanceGroup() if (
+                self.phase is not CoordinatorState.ACTIVE
+            ):
                 pass  # a timer from before a restart; deleted topics are reported after loading
             case TimerFired():
                 self._on_timer(builder, command.key)
             case TopicsChanged():
                 self._remove_topics(builder, command.deleted)
+            case RebalanceGroup():
+                lifecycle.force_rebalance(builder, self.groups.get(command.group_id))
             case FetchManyOffsets():
                 self._answer_all(builder, command.fetches)
             case _:

@@ -37,6 +37,7 @@ class Trigger(StrEnum):
     SYNC_EXPIRED = "sync-expired"
     ASSIGNMENT_NOT_STORED = "assignment-not-stored"
     OVER_CAPACITY = "over-capacity"
+    FORCED = "forced"
 
 
 TRIGGERS: Final[Mapping[Trigger, str]] = {
@@ -52,6 +53,7 @@ TRIGGERS: Final[Mapping[Trigger, str]] = {
     Trigger.SYNC_EXPIRED: "a member joined but sent no sync in time",
     Trigger.ASSIGNMENT_NOT_STORED: "the leader's assignment could not be stored",
     Trigger.OVER_CAPACITY: "after loading, the group has more members than allowed",
+    Trigger.FORCED: "a control operation forced a rebalance, in a test",
 }
 
 

@@ -196,14 +196,10 @@ def answer_unsupported(frame: bytes) -> bytes | None:
     """
     if peek_request(frame)[0] != API_VERSIONS_KEY:
         return None
-    from kohort.wire.api.k18_api_versions import (  # noqa: PLC0415  # imported late, like handlers
-        ApiVersion,
-        ApiVersionsResponse,
-    )
+    # Imported late, like handlers, whose messages it uses.
+    from kohort.node.error_responses import make_error_response  # noqa: PLC0415
 
-    versions = SERVED[API_VERSIONS_KEY]
-    itself = ApiVersion(api_key=API_VERSIONS_KEY, min_version=versions[0], max_version=versions[-1])
-    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(itself,))
+    refusal = make_error_response(API_VERSIONS_KEY, None, 0, ErrorCode.UNSUPPORTED_VERSION)
     return encode_response(refusal, 0, decode_request_header(frame).correlation_id)
 
 

@@ -23,6 +23,7 @@ _CAUSES: Final[Mapping[str, tuple[str, str]]] = {
 _IMPERSONAL: Final[Mapping[str, str]] = {
     "assignment-not-stored": "an assignment could not be stored",
     "over-capacity": "the group had more members than allowed",
+    "forced": "a control operation forced a rebalance",
 }
 """Triggers that are not an act of one member."""
 

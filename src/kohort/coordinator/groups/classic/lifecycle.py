@@ -40,6 +40,12 @@ def resume(builder: OutcomeBuilder, group: ClassicGroup) -> None:
         join_phase.begin(builder, group, Cause(trigger=Trigger.OVER_CAPACITY))
 
 
+def force_rebalance(builder: OutcomeBuilder, group: ClassicGroup | None) -> None:
+    """Do nothing if the group has no members, or if a rebalance waits for them already."""
+    if group is not None and group.members:
+        join_phase.begin_or_recheck(builder, group, Cause(trigger=Trigger.FORCED))
+
+
 def shut_down(builder: OutcomeBuilder, group: ClassicGroup) -> None:
     """Refuse all parked requests, so that their clients look for the coordinator again."""
     for member in group.members.values():

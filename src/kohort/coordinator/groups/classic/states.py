@@ -43,11 +43,13 @@ LEGAL: Final[Mapping[GroupState, Mapping[GroupState, str]]] = {
     },
     COMPLETING: {
         STABLE: "the leader's assignment is stored",
-        PREPARING: "a member joins, leaves, expires or changes, or the assignment cannot be stored",
+        PREPARING: "a member joins, leaves, expires or changes, the assignment cannot be stored, "
+        "or a rebalance is forced",
         DEAD: "no longer coordinated here",
     },
     STABLE: {
-        PREPARING: "a member joins, leaves, expires or changes, or the leader joins again",
+        PREPARING: "a member joins, leaves, expires or changes, the leader joins again, "
+        "or a rebalance is forced",
         DEAD: "no longer coordinated here",
     },
     DEAD: {},

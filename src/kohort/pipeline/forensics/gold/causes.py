@@ -5,7 +5,8 @@ which order. The first rule that applies is chosen. The confidence of a rule est
 trigger is right; docs/reference/forensics-accuracy.md measures it on labelled histories. The
 initiator is the most likely candidate, or null.
 
-Never inferred, because no record shows it: assignment-not-stored, over-capacity and join-expired.
+Never inferred, because no record shows it: assignment-not-stored, over-capacity, join-expired and
+forced.
 """
 
 from typing import Final
