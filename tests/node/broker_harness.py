@@ -71,6 +71,8 @@ class PendingResponse:
         except StopIteration as end:
             request.answer(end.value)
 
+    def hold_back(self, request: Request) -> None: ...
+
     def fail(self, error: Exception) -> None:
         raise error
 

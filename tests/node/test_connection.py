@@ -42,6 +42,8 @@ class Hub:
 
     def continue_later(self, request: Request, work: SlicedWork) -> None: ...
 
+    def hold_back(self, request: Request) -> None: ...
+
     def find_items_max(self, api_key: int) -> int:
         return 100 if api_key == 12 else 1000
 

@@ -61,10 +61,11 @@ class OsFile:
         descriptor = self._use()
         fd = descriptor.fd
         try:
-            written = os.write(fd, data)
+            write = self._disk.write
+            written = write(fd, data)
             while written < len(data):
                 # On a full disk write() writes part of the data; only the next call fails.
-                written += os.write(fd, memoryview(data)[written:])
+                written += write(fd, memoryview(data)[written:])
         except OSError as error:
             raise _storage_error(self._path, "append", error) from error
 
@@ -164,6 +165,8 @@ class OsDisk:
         self._root = root
         self._prefix = os.path.join(root, "")  # noqa: PTH118  # faster than a Path per operation
         self._open_files_max = open_files_max or default_open_files_max()
+        self.write: Callable[[int, Buffer], int] = os.write
+        """The system call. A test that fills the disk replaces it."""
         self._open: OrderedDict[OsFile, None] = OrderedDict()
         """The files with a descriptor, least recently used first."""
         self._spares: list[_Descriptor] = []

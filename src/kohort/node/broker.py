@@ -6,7 +6,7 @@ belong to `server`.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID, uuid4
 
 from kohort.coordinator.commands import (
@@ -62,6 +62,15 @@ class Address:
         return format_address(self.host, self.port)
 
 
+Handler: TypeAlias = "Callable[[Broker, Request, Millis], object]"
+"""Returns a response message, or one of the other results in `request`."""
+
+
+class RequestFaults(Protocol):
+    def replace_handler(self, request: Request, handler: Handler, /) -> Handler:
+        """The handler of a request, or what a fault puts in its place."""
+
+
 class Broker:
     """Owns the parts and what handlers share. `loop` decides in which order they run."""
 
@@ -93,6 +102,8 @@ class Broker:
         self.skipped_records = 0
         self.groups_refusal: StorageError | None = None
         """Why no group is served: `__consumer_offsets` has lost records."""
+        self.faults: RequestFaults | None = None
+        """Changes what is done with requests, in tests. None while there is no such fault."""
         self._deleted_while_loading: list[DeletedTopic] = []
 
     # Loading. Topics are already served meanwhile.

@@ -293,6 +293,9 @@ class Connection:
         if self._transport is not None:
             self._loop.continue_later(request, work)
 
+    def hold_back(self, request: Request) -> None:
+        self._gate = request
+
     def answered(self, request: Request) -> None:
         size = len(request.payload)
         self._unsent_bytes += size

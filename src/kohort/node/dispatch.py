@@ -4,12 +4,12 @@ Handlers are imported after the node has begun to listen, one in each event-loop
 keeps the start fast. A request that comes earlier has its handler imported at once.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from importlib import import_module
 from types import GeneratorType
 from typing import Any, Final
 
-from kohort.node.broker import Broker
+from kohort.node.broker import Broker, Handler
 from kohort.node.request import (
     PARKED,
     AfterSync,
@@ -29,9 +29,6 @@ from kohort.wire.envelope import (
 )
 from kohort.wire.errors import UnencodableMessage, UnsupportedVersion
 from kohort.wire.header import API_VERSIONS_KEY
-
-Handler = Callable[[Broker, Request, Millis], object]
-"""Returns a response message, or one of the other results in `request`."""
 
 _FILES: Final = {
     "k00_produce": (3, 13),
@@ -72,6 +69,9 @@ HANDLER_FILES: Final = tuple(_FILES)
 
 _FILE_BY_KEY: Final = {int(file[1:3]): file for file in HANDLER_FILES}
 
+API_NAMES: Final = {key: file[4:].title().replace("_", "") for key, file in _FILE_BY_KEY.items()}
+"""Kafka's names of the served APIs, by key."""
+
 _handlers: dict[int, Handler] = {}
 
 _SLICED: Final = frozenset((0, 1, 2, 3, 8, 15, 19, 20, 21, 23, 32, 35, 37, 75))
@@ -107,11 +107,11 @@ def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork | None:
     The first slice runs now. If there are more, they are returned: `settle` what they return.
     """
     if request.undecoded is None:
-        answer = _find_handler(request)(broker, request, now)
+        answer = _find_handler(broker, request)(broker, request, now)
         if type(answer) is not GeneratorType:
             settle(broker, request, answer)
             return None
-        work = _encode_at_end(request, answer)
+        work = encode_at_end(request, answer)
     else:
         work = _decode_and_handle(broker, request, request.undecoded, now)
     return _begin(broker, request, work)
@@ -119,7 +119,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork | None:
 
 def continue_later(broker: Broker, request: Request, work: SlicedWork) -> SlicedWork | None:
     """Like `handle`, for a parked request whose response is long work."""
-    return _begin(broker, request, _encode_at_end(request, work))
+    return _begin(broker, request, encode_at_end(request, work))
 
 
 def _begin(broker: Broker, request: Request, work: SlicedWork) -> SlicedWork | None:
@@ -141,13 +141,13 @@ def _decode_and_handle(
             request.body, request.undecoded = end.value, None
         else:
             now = yield
-    answer = _find_handler(request)(broker, request, now)
+    answer = _find_handler(broker, request)(broker, request, now)
     if type(answer) is GeneratorType:
-        answer = yield from _encode_at_end(request, answer)
+        answer = yield from encode_at_end(request, answer)
     return answer
 
 
-def _encode_at_end(request: Request, work: SlicedWork) -> SlicedWork:
+def encode_at_end(request: Request, work: SlicedWork) -> SlicedWork:
     """Work of more than one slice may have a large response, so this is encoded in slices too."""
     try:
         next(work)
@@ -203,14 +203,14 @@ def answer_unsupported(frame: bytes) -> bytes | None:
     return encode_response(refusal, 0, decode_request_header(frame).correlation_id)
 
 
-def _find_handler(request: Request) -> Handler:
+def _find_handler(broker: Broker, request: Request) -> Handler:
     key = request.header.request_api_key
     handler = _handlers.get(key)
-    if handler is not None:
-        return handler
-    if key not in _FILE_BY_KEY:
-        raise UnsupportedVersion(key, f"API key {key}", request.version)
-    return _load(key)
+    if handler is None:
+        if key not in _FILE_BY_KEY:
+            raise UnsupportedVersion(key, f"API key {key}", request.version)
+        handler = _load(key)
+    return handler if broker.faults is None else broker.faults.replace_handler(request, handler)
 
 
 def _load(key: int) -> Handler:

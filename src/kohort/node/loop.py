@@ -287,6 +287,14 @@ class NodeLoop:
         assert self.broker.syncer is not None, "nothing was synced"
         self.broker.syncer.finish(seconds)
 
+    def submit_later(self, command: Command) -> None:
+        """Have a command decided in the next iteration, like that of a due timer."""
+        self._due.append(command)
+
+    def resume(self, request: Request, work: SlicedWork) -> None:
+        """Continue the work of a request that a fault has delayed, in the next iteration."""
+        self._sliced[request] = work
+
     # Called by connections
 
     def handle(self, request: Request) -> bool:

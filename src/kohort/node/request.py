@@ -111,6 +111,9 @@ class Responder(Protocol):
     def continue_later(self, request: "Request", work: "SlicedWork", /) -> None:
         """The response to a parked request is long work."""
 
+    def hold_back(self, request: "Request", /) -> None:
+        """Handle no request behind this one before it is answered."""
+
     def fail(self, error: Exception, /) -> None:
         """An internal error happened while one of its requests was handled."""
 

@@ -7,8 +7,9 @@ import asyncio
 import os
 import resource
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from kohort.log.catalog import Catalog
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
+from kohort.log.os_disk import OsDisk
 from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch, log_events
 from kohort.node.addresses import (
@@ -40,6 +42,7 @@ from kohort.node.data_directory import prepare_data_directory
 from kohort.node.loop import NodeLoop
 from kohort.node.manual_clock import ManualClock
 from kohort.node.manual_time import ManualTime
+from kohort.node.request import Request, SlicedWork
 from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.storage_error_log import StorageErrorLog
@@ -48,6 +51,7 @@ from kohort.node.topics import Topics
 from kohort.types import DeadlineMillis, Millis
 
 if TYPE_CHECKING:
+    from kohort.node.control.fault_table import FaultTable
     from kohort.node.http_server import HttpServer
 
 _CLEANING_BUDGET_BYTES: Final = 6 * 1024
@@ -84,9 +88,12 @@ class SyncThread:
         self._loop = loop
         self._server = server
         self._executor = ThreadPoolExecutor(1, "sync")
+        self.take_delay: Callable[[], float] | None = None
+        """Returns how many seconds longer the next sync takes, in tests."""
 
     def start(self, files: Sequence[PendingSync]) -> None:
-        future = self._executor.submit(_sync_all, files)
+        delay_s = 0.0 if self.take_delay is None else self.take_delay()
+        future = self._executor.submit(_sync_all, files, delay_s)
         future.add_done_callback(self._finished)
 
     def _finished(self, future: "Future[float]") -> None:
@@ -96,9 +103,11 @@ class SyncThread:
         self._executor.shutdown(wait=True)
 
 
-def _sync_all(files: Sequence[PendingSync]) -> float:
+def _sync_all(files: Sequence[PendingSync], delay_s: float) -> float:
     """Return how many seconds it took."""
     began = perf_counter()
+    if delay_s:
+        sleep(delay_s)
     for file in files:
         _sync_one(file)
     return perf_counter() - began
@@ -210,15 +219,35 @@ class Server:
     def broker(self) -> Broker:
         return self._node.broker
 
+    @cached_property
+    def faults(self) -> "FaultTable":
+        """The faults of this node, for tests."""
+        from kohort.node.control.fault_table import FaultTable  # noqa: PLC0415  # rarely needed
+
+        return FaultTable(self.broker, self._disk, self._continue_after, self._sync_thread)
+
+    def submit(self, command: Command) -> None:
+        """Have a command of the group coordinator decided and carried out now."""
+        self._node.submit_later(command)
+        self._iterate()
+
+    def _continue_after(self, seconds: float, request: Request, work: SlicedWork) -> None:
+        """Real time passes, also if the node's clock is set by hand."""
+        self._loop.call_later(seconds, self._resume, request, work)
+
+    def _resume(self, request: Request, work: SlicedWork) -> None:
+        self._node.resume(request, work)
+        self._iterate()
+
     def _open_catalog(self) -> Catalog:
         prepare_data_directory(self._data, self._settings.data_directory_mode)
+        self._disk = OsDisk(self._data, self._settings["kohort.open.files.max"] or None)
         catalog, recovered = Catalog.open(
-            self._data,
+            self._disk,
             self.clock.now(),
             self._settings.topic_defaults(),
             limits=LogLimits(
                 producer_id_expiration_ms=self._settings["producer.id.expiration.ms"],
-                open_files_max=self._settings["kohort.open.files.max"] or None,
                 decompressed_bytes_max=self._settings["kohort.batch.decompressed.max.bytes"],
                 batch_records_max=self._settings["kohort.batch.records.max"],
             ),
@@ -435,7 +464,7 @@ class Server:
     def delete_topics(self, topics: Sequence[CatalogTopic]) -> None:
         """Raises StorageError."""
         try:
-            self.broker.delete_topics(topics, self._clock.now())
+            self.broker.delete_topics(topics, self.clock.now())
         except InconsistentState as error:
             self._stop_for_bug(error)
             raise

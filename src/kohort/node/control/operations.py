@@ -7,7 +7,7 @@ thread of the process. It runs on the node's event loop, where it may wait.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.node.control import clock_operations, reset, status
+from kohort.node.control import clock_operations, faults, group_faults, reset, status
 from kohort.node.control.errors import UnknownOperation
 
 if TYPE_CHECKING:
@@ -23,6 +23,16 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "clock": clock_operations.read_clock,
     "status": status.read_status,
     "reset": reset.reset_node,
+    "add-fault": faults.add_fault,
+    "fault": faults.read_fault,
+    "faults": faults.list_faults,
+    "wait-for-fault": faults.wait_for_fault,
+    "remove-fault": faults.remove_fault,
+    "clear-faults": faults.clear_faults,
+    "expire-session": group_faults.expire_session,
+    "fence-member": group_faults.fence_member,
+    "remove-member": group_faults.remove_member,
+    "rebalance": group_faults.rebalance_group,
 }
 """By name, which is also the path over HTTP: `POST /status`."""
 

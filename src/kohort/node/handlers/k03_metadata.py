@@ -34,16 +34,17 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     topics = yield from _topics(broker, body, request.version)
     is_asked = body.include_cluster_authorized_operations
     return MetadataResponse(
-        brokers=(
-            MetadataResponseBroker(
-                node_id=broker.node_id, host=broker.address.host, port=broker.address.port
-            ),
-        ),
+        brokers=describe_brokers(broker),
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=tuple(topics),
         cluster_authorized_operations=CLUSTER_OPERATIONS if is_asked else NOT_REQUESTED,
     )
+
+
+def describe_brokers(broker: Broker) -> tuple[MetadataResponseBroker, ...]:
+    address = broker.address
+    return (MetadataResponseBroker(node_id=broker.node_id, host=address.host, port=address.port),)
 
 
 _Topics = SlicedPart[list[MetadataResponseTopic]]
