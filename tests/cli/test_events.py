@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import kohort
-from kohort.cli.events import format_text
-from kohort.events.parser import parse_event
 from tests.apache.shared import SharedKafka
 from tests.cli.cluster_setup import SETTINGS, join, set_up, settle
 from tests.cli.command_process import lines, run, running
@@ -70,11 +68,3 @@ def test_apache_kafka_has_no_events(apache_kafka: SharedKafka) -> None:
     assert ended.exit_code == 1
     assert "Apache Kafka writes no group events" in ended.stderr
     assert ended.stderr.count("\n") == 1
-
-
-def test_unknown_event_is_shown_as_json() -> None:
-    body = {"event": "new-event", "at": 0, "group_id": "a\x1b[2Jb", "phase": "full"}
-
-    line = format_text(parse_event([json.dumps(body).encode()]))
-
-    assert line == '1970-01-01T00:00:00.000Z  a\\x1b[2Jb  new-event  {"phase":"full"}'

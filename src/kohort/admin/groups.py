@@ -12,6 +12,7 @@ from kohort.admin.errors import (
     error_from_code,
 )
 from kohort.admin.router import BrokerEndpoint, PartialResponse
+from kohort.conditions.group_snapshot import STATES
 from kohort.types import ErrorCode, GroupId, InstanceId, MemberId, Topic, TopicPartition, value
 from kohort.wire.api import k15_describe_groups as classic_api
 from kohort.wire.api import k69_consumer_group_describe as consumer_api
@@ -21,15 +22,6 @@ from kohort.wire.api.k42_delete_groups import DeleteGroupsRequest
 from kohort.wire.consumer_protocol import decode_assignment, decode_subscription
 from kohort.wire.errors import WireError
 
-STATES: Final = (
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Stable",
-    "Dead",
-    "Empty",
-    "Assigning",
-    "Reconciling",
-)
 TYPES: Final = ("Classic", "Consumer")
 
 IDLE_STATES: Final = ("Empty", "Dead")

@@ -6,7 +6,7 @@ Each event is one line of text, or the event itself as JSON.
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
 
 import typer
@@ -26,27 +26,9 @@ from kohort.client.consumer import Consumer
 from kohort.client.errors import ConfigurationError, ConsumerError
 from kohort.events.internal_topics import EVENTS_PARTITION, KOHORT_EVENTS
 from kohort.events.parser import BadEvent, EventReader
-from kohort.events.schema import (
-    EVENTS,
-    AppendFailedEvent,
-    CommitRefusedEvent,
-    Event,
-    EventDetails,
-    EventMember,
-    GroupDeletedEvent,
-    InstanceReplacedEvent,
-    MemberGoneEvent,
-    MemberIdIssuedEvent,
-    MemberJoinedEvent,
-    OffsetsExpiredEvent,
-    PendingExpiredEvent,
-    RebalanceEndedEvent,
-    RebalanceStartedEvent,
-    StateChangedEvent,
-)
+from kohort.events.schema import EVENTS, Event
 from kohort.settings.readers import did_you_mean
-from kohort.text.numbers import count
-from kohort.text.times import timestamp
+from kohort.text.event_lines import event_line
 from kohort.types import Millis, Offset
 
 _Group = Annotated[
@@ -75,9 +57,6 @@ _Follow = Annotated[
 _AsJson = Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")]
 
 _POLL_MS: Final = 200
-
-_SHOWN: Final = ("event", "at", "group_id", "group_ids")
-"""Fields of the body that every line shows."""
 
 
 def run(
@@ -113,7 +92,7 @@ def run(
         "exclude.internal.topics": False,
         **read_options(kafka, command_config),
     }
-    format_event = _format_json if as_json else format_text
+    format_event = _format_json if as_json else event_line
     check_reachable(bootstrap)
     with (
         report_errors(ConsumerError),
@@ -207,93 +186,5 @@ def _find_start(consumer: Consumer, partition: Any, since: Millis | None, end: O
     return end if found is None else found.offset
 
 
-# Text
-
-
 def _format_json(event: Event) -> str:
-    return _compact(event.body)
-
-
-def _compact(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, separators=(",", ":"))
-
-
-def format_text(event: Event) -> str:
-    """Format one line: time, group, event and details.
-
-    Control characters are escaped. An event that this version does not know is shown as JSON.
-    """
-    groups = ",".join(event.group_ids)
-    line = f"{timestamp(event.at)}  {groups}  {event.name}  {_describe(event)}".rstrip()
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
-
-
-def _describe(event: Event) -> str:
-    match event.details:
-        case RebalanceStartedEvent() as started:
-            waits = f"; waiting for {len(started.waited_for)}" if started.waited_for else ""
-            return f"{_cause_of(started)}{waits}"
-        case RebalanceEndedEvent() as ended:
-            return _describe_ended(ended, event.at)
-        case StateChangedEvent(before=before, after=after):
-            return f"{before} -> {after}"
-        case MemberIdIssuedEvent(party=party):
-            return _who(party)
-        case MemberJoinedEvent(party=party, client_reason=reason):
-            return f"{_who(party)}{_because(reason)}"
-        case MemberGoneEvent(party=party, departure=departure, client_reason=reason):
-            return f"{departure}: {_who(party)}{_because(reason)}"
-        case InstanceReplacedEvent(party=party, is_quiet=is_quiet):
-            how = "no rebalance" if is_quiet else "a rebalance follows"
-            return f"{_who(party)} rejoined; {how}"
-        case None:
-            rest = {name: event.body[name] for name in event.body if name not in _SHOWN}
-            return _compact(rest) if rest else ""
-        case other:
-            return _describe_offsets(other)
-
-
-def _describe_offsets(details: EventDetails) -> str:
-    """Describe events about offsets, deleted groups and expired member ids."""
-    match details:
-        case PendingExpiredEvent(member_id=member_id):
-            return f"{member_id} was issued but never used"
-        case CommitRefusedEvent() as refused:
-            who = refused.instance_id or refused.member_id or "a client outside the group"
-            return f"{refused.error} for {who} in generation {refused.generation}"
-        case OffsetsExpiredEvent(partitions=partitions):
-            by_topic: dict[str, list[str]] = {}
-            for topic, number in partitions:
-                by_topic.setdefault(topic, []).append(str(number))
-            return "; ".join(f"{topic}-{','.join(each)}" for topic, each in by_topic.items())
-        case GroupDeletedEvent(is_expired=is_expired):
-            return "expired" if is_expired else "deleted by a client"
-        case AppendFailedEvent(error=error):
-            return error
-        case _:
-            return ""
-
-
-def _describe_ended(ended: RebalanceEndedEvent, at: Millis) -> str:
-    joins = ended.join_ended_ms
-    phases = "" if joins is None else f" (joins {joins - ended.started_ms} ms)"
-    out = f", {len(ended.removals)} removed" if ended.removals else ""
-    return (
-        f"{ended.ending}: generation {ended.generation_before} -> {ended.generation}, "
-        f"{count(len(ended.participants), 'member')}{out}, "
-        f"took {at - ended.started_ms} ms{phases}, {_cause_of(ended)}"
-    )
-
-
-def _cause_of(details: RebalanceStartedEvent | RebalanceEndedEvent) -> str:
-    by = "" if details.initiator is None else f" by {_who(details.initiator)}"
-    return f"{details.trigger}{by}{_because(details.client_reason)}"
-
-
-def _who(party: EventMember) -> str:
-    static = f" ({party.instance_id})" if party.instance_id else ""
-    return f"{party.client_id}{static} at {party.client_host.lstrip('/')}"
-
-
-def _because(reason: str | None) -> str:
-    return f", reason {reason!r}" if reason else ""
+    return json.dumps(event.body, separators=(",", ":"))

@@ -130,6 +130,21 @@ class NodeLoop:
                 return True
         return bool(self._to_resume or self._sliced or purgatory.ready)
 
+    @property
+    def has_input(self) -> bool:
+        """Whether the next iteration has something to do, even if nothing is received."""
+        groups, purgatory = self.broker.groups, self.broker.purgatory
+        return bool(
+            self._due
+            or self._to_resume
+            or self._sliced
+            or self._to_flush
+            or groups.deferred
+            or groups.events
+            or groups.appended
+            or purgatory.ready
+        )
+
     def _receive(self, fed: Iterable[Connection]) -> None:
         """Handle due timers, requests of resumed and fed connections, and slices of long work."""
         self._read_clock()

@@ -37,6 +37,7 @@ from kohort.node.clock import Clock, SystemClock
 from kohort.node.config import BrokerConfig
 from kohort.node.connection import Connection
 from kohort.node.control.errors import ControlError
+from kohort.node.control.waiters import Waiters
 from kohort.node.damage_report import report_repair
 from kohort.node.data_directory import prepare_data_directory
 from kohort.node.loop import NodeLoop
@@ -152,6 +153,7 @@ class Server:
         self._is_closed = False
         self._loaded = asyncio.Event()
         self.stopping = asyncio.Event()
+        self.waiters = Waiters()
 
     # Starting and stopping
 
@@ -239,6 +241,10 @@ class Server:
         self._node.resume(request, work)
         self._iterate()
 
+    def now(self) -> Millis:
+        """The wall clock of the node."""
+        return self.clock.now()
+
     def _open_catalog(self) -> Catalog:
         prepare_data_directory(self._data, self._settings.data_directory_mode)
         self._disk = OsDisk(self._data, self._settings["kohort.open.files.max"] or None)
@@ -274,6 +280,7 @@ class Server:
 
     async def stop(self) -> None:
         self._transport.stop_listening()
+        self.waiters.refuse("the node stopped during the wait")
         self._stop_http()
         if self._failure is None:
             await self._shut_down()
@@ -314,6 +321,11 @@ class Server:
         self._schedule_iteration()
         await awaited.event.wait()
         self._awaited_syncs.remove(awaited)
+
+    async def wait_for_sync(self) -> None:
+        """Return when everything written so far is synced; without fsync, at once."""
+        if self.broker.syncer is not None:
+            await self._sync(self.broker.syncer)
 
     async def _disconnect_all(self) -> None:
         """Disconnect all clients, after a short time for reading the last responses."""
@@ -417,11 +429,14 @@ class Server:
         """Run one iteration, then schedule the next one if there is work for it."""
         if self._failure is not None or self._is_closed:
             return
+        has_waiters = self.waiters and (fed or self._node.has_input)
         try:
             has_work = self._node.iterate(fed)
         except InconsistentState as error:
             self._stop_for_bug(error)
             return
+        if has_waiters:
+            self.waiters.check()
         if has_work:
             self._schedule_iteration()
         deadline, armed_at = self._node.next_deadline(), self._armed_at

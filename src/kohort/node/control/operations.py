@@ -7,7 +7,7 @@ thread of the process. It runs on the node's event loop, where it may wait.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.node.control import clock_operations, faults, group_faults, reset, status
+from kohort.node.control import clock_operations, faults, group_faults, reset, status, waits
 from kohort.node.control.errors import UnknownOperation
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "fence-member": group_faults.fence_member,
     "remove-member": group_faults.remove_member,
     "rebalance": group_faults.rebalance_group,
+    "wait": waits.wait,
+    "wait-rebalance": waits.wait_rebalance,
+    "wait-commit": waits.wait_commit,
 }
 """By name, which is also the path over HTTP: `POST /status`."""
 

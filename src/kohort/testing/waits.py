@@ -1,0 +1,142 @@
+"""Waits for conditions of groups. The node answers when they hold; nothing polls."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kohort.admin.group_monitor.events_fold import ended_rebalance
+from kohort.admin.group_monitor.views import ObservedRebalance
+from kohort.conditions.group_snapshot import GroupSnapshot, snapshot_from_json
+from kohort.events.parser import parse_event
+from kohort.events.schema import RebalanceEndedEvent
+from kohort.node.control.errors import ControlError
+from kohort.testing.control_channel import ControlChannel
+from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartition, value
+
+
+class WaitTimeout(TimeoutError):
+    """The condition did not hold in time. The text says what is missing, and the last events."""
+
+    def __init__(self, message: str, missing: Sequence[str], group: GroupSnapshot) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+        """A clause for each condition that did not hold."""
+        self.group = group
+        """The group when the time was over."""
+
+
+@value
+class PartitionCommit:
+    partition: TopicPartition
+    offset: Offset
+    metadata: str
+    committed_ms: Millis | None
+    """When the commit was accepted; None if that is not known."""
+
+
+@value
+class GroupCommit:
+    """The committed offsets that a caller waited for."""
+
+    group_id: GroupId
+    commits: tuple[PartitionCommit, ...]
+    """Sorted by partition."""
+
+    @property
+    def offsets(self) -> dict[TopicPartition, Offset]:
+        return {each.partition: each.offset for each in self.commits}
+
+
+class Waits:
+    """The waits of one node. A node whose clock is manual waits in real time too."""
+
+    def __init__(self, channel: ControlChannel) -> None:
+        self._channel = channel
+
+    def wait_for(
+        self,
+        group: str,
+        *,
+        members: int | None = None,
+        stable: bool | None = None,
+        state: str | None = None,
+        lag: int | None = None,
+        assigned: int | None = None,
+        topics: Iterable[str] | None = None,
+        timeout: float = 10.0,
+    ) -> GroupSnapshot:
+        """Block until all that is given holds at the same time. Raises `WaitTimeout`.
+
+        `members` and `assigned` (partitions of all members) are exact, `lag` is a maximum, of
+        `topics` if they are given. `stable` means that all members have their assignment and no
+        rebalance is about to begin.
+        """
+        body = {
+            "group": group,
+            "members": members,
+            "stable": stable,
+            "state": state,
+            "lag": lag,
+            "assigned": assigned,
+            "topics": None if topics is None else list(topics),
+            "timeout": timeout,
+        }
+        return snapshot_from_json(self._request("wait", body))
+
+    def wait_for_rebalance(
+        self, group: str, *, after: int | None = None, timeout: float = 10.0
+    ) -> ObservedRebalance:
+        """Block until a rebalance to a later generation than `after` has completed.
+
+        Without `after` it is the next one to complete. Raises `WaitTimeout`.
+        """
+        body = {"group": group, "after": after, "timeout": timeout}
+        found = dict(self._request("wait-rebalance", body))
+        event = parse_event([json.dumps(found).encode()])
+        assert isinstance(event.details, RebalanceEndedEvent), f"{event.name} is no rebalance"
+        return ended_rebalance(event.at, event.details)
+
+    def wait_for_commit(
+        self,
+        group: str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        timeout: float = 10.0,
+    ) -> GroupCommit:
+        """Block until the group commits. Raises `WaitTimeout`.
+
+        With `offset`: until the committed offset of the partition is at least this.
+        """
+        body = {
+            "group": group,
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "timeout": timeout,
+        }
+        found = self._request("wait-commit", body)
+        return GroupCommit(
+            group_id=GroupId(found["group"]),
+            commits=tuple(_read_commit(each) for each in found["commits"]),
+        )
+
+    def _request(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = {name: each for name, each in body.items() if each is not None}
+        try:
+            return self._channel.request(operation, given)
+        except ControlError as error:
+            if "missing" not in error.details:
+                raise
+            group = snapshot_from_json(error.details["group"])
+            raise WaitTimeout(str(error), error.details["missing"], group) from None
+
+
+def _read_commit(found: Mapping[str, Any]) -> PartitionCommit:
+    return PartitionCommit(
+        partition=TopicPartition(Topic(found["topic"]), Partition(found["partition"])),
+        offset=found["offset"],
+        metadata=found["metadata"],
+        committed_ms=found["committed_ms"],
+    )
