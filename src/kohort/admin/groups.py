@@ -19,7 +19,11 @@ from kohort.wire.api import k69_consumer_group_describe as consumer_api
 from kohort.wire.api.k13_leave_group import LeaveGroupRequest, MemberIdentity
 from kohort.wire.api.k16_list_groups import ListGroupsRequest
 from kohort.wire.api.k42_delete_groups import DeleteGroupsRequest
-from kohort.wire.consumer_protocol import decode_assignment, decode_subscription
+from kohort.wire.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    sorted_partitions,
+)
 from kohort.wire.errors import WireError
 
 TYPES: Final = ("Classic", "Consumer")
@@ -53,6 +57,8 @@ class GroupMemberDescription:
     """Its assignment, sorted. Empty while a classic group rebalances."""
     topics: tuple[Topic, ...]
     """Its subscription, if the broker reports it."""
+    owned: tuple[TopicPartition, ...] = ()
+    """What it owned when it joined, if it reports that (KIP-429). Only in classic groups."""
     epoch: int | None = None
     target: tuple[TopicPartition, ...] | None = None
     """Its target assignment. Like `epoch`, only in groups of type Consumer."""
@@ -265,10 +271,11 @@ def _classic_member(
 ) -> GroupMemberDescription:
     partitions: tuple[TopicPartition, ...] = ()
     topics: tuple[Topic, ...] = ()
+    owned: tuple[TopicPartition, ...] = ()
     if is_consumers and member.member_assignment:
         partitions = _assigned(member.member_assignment)
     if is_consumers and member.member_metadata:
-        topics = _subscribed(member.member_metadata)
+        topics, owned = _subscribed(member.member_metadata)
     return GroupMemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -276,27 +283,25 @@ def _classic_member(
         host=member.client_host,
         partitions=partitions,
         topics=topics,
+        owned=owned,
     )
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
     """The leader may write any bytes. Empty if they are not in the consumer protocol."""
     try:
-        assigned = decode_assignment(data).assigned_partitions
+        return sorted_partitions(decode_assignment(data).assigned_partitions)
     except WireError:
         return ()
-    return tuple(
-        sorted(
-            TopicPartition(each.topic, number) for each in assigned for number in each.partitions
-        )
-    )
 
 
-def _subscribed(data: bytes) -> tuple[Topic, ...]:
+def _subscribed(data: bytes) -> tuple[tuple[Topic, ...], tuple[TopicPartition, ...]]:
+    """Its topics, and the partitions that it owned when it joined."""
     try:
-        return tuple(sorted(decode_subscription(data).topics))
+        subscription = decode_subscription(data)
     except WireError:
-        return ()
+        return (), ()
+    return tuple(sorted(subscription.topics)), sorted_partitions(subscription.owned_partitions)
 
 
 # Consumer groups (KIP-848)

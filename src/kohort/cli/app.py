@@ -24,6 +24,10 @@ COMMANDS: Final = {
         "events:run",
         "Print the group events of a Kohort node: joins, departures, rebalances.",
     ),
+    "wait": (
+        "wait:run",
+        "Block until a consumer group is as expected; all conditions must hold at the same time.",
+    ),
     "migrate": (
         "migrate:run",
         "Copy topics and groups to another cluster exactly once, and verify the copy.",

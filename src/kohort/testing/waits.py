@@ -7,6 +7,7 @@ from typing import Any
 from kohort.admin.group_monitor.events_fold import ended_rebalance
 from kohort.admin.group_monitor.views import ObservedRebalance
 from kohort.conditions.group_snapshot import GroupSnapshot, snapshot_from_json
+from kohort.conditions.wait_requests import read_commit_wait, read_rebalance_wait, read_wait
 from kohort.events.parser import parse_event
 from kohort.events.schema import RebalanceEndedEvent
 from kohort.node.control.errors import ControlError
@@ -48,7 +49,10 @@ class GroupCommit:
 
 
 class Waits:
-    """The waits of one node. A node whose clock is manual waits in real time too."""
+    """The waits of one node. A node whose clock is manual waits in real time too.
+
+    Invalid arguments raise ValueError.
+    """
 
     def __init__(self, channel: ControlChannel) -> None:
         self._channel = channel
@@ -81,6 +85,7 @@ class Waits:
             "topics": None if topics is None else list(topics),
             "timeout": timeout,
         }
+        read_wait(body)
         return snapshot_from_json(self._request("wait", body))
 
     def wait_for_rebalance(
@@ -91,6 +96,7 @@ class Waits:
         Without `after` it is the next one to complete. Raises `WaitTimeout`.
         """
         body = {"group": group, "after": after, "timeout": timeout}
+        read_rebalance_wait(body)
         found = dict(self._request("wait-rebalance", body))
         event = parse_event([json.dumps(found).encode()])
         assert isinstance(event.details, RebalanceEndedEvent), f"{event.name} is no rebalance"
@@ -116,6 +122,7 @@ class Waits:
             "offset": offset,
             "timeout": timeout,
         }
+        read_commit_wait(body)
         found = self._request("wait-commit", body)
         return GroupCommit(
             group_id=GroupId(found["group"]),

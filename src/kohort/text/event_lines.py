@@ -21,6 +21,7 @@ from kohort.events.schema import (
     StateChangedEvent,
 )
 from kohort.text.numbers import count
+from kohort.text.rebalances import client_reason
 from kohort.text.times import timestamp
 from kohort.types import Millis
 
@@ -106,4 +107,5 @@ def _who(party: EventMember) -> str:
 
 
 def _because(reason: str | None) -> str:
-    return f", reason {reason!r}" if reason else ""
+    shown = client_reason(reason)
+    return f", reason {shown!r}" if shown else ""

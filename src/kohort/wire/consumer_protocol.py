@@ -11,10 +11,11 @@ Version notes:
  All versions of an assignment have the same fields.
 """
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, TypeVar
 
-from kohort.types import Generation, Partition, Topic
+from kohort.types import Generation, Partition, Topic, TopicPartition
 from kohort.wire.errors import MalformedMessage
 from kohort.wire.message_codec import decoder, encoder
 from kohort.wire.schema import array, blob, int32, message, part, schema_of, string
@@ -59,6 +60,12 @@ def encode_assignment(assignment: Assignment, version: int = 3) -> bytes:
 
 def decode_assignment(data: bytes) -> Assignment:
     return _decode(Assignment, data)
+
+
+def sorted_partitions(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(TopicPartition(each.topic, number) for each in topics for number in each.partitions)
+    )
 
 
 def encode_versioned(value: object, version: int) -> bytes:

@@ -75,7 +75,7 @@ def run(
             # Fails if the group does not exist.
             get_groups(cluster, [GroupId(group)])
     if as_json:
-        rebalances = [_rebalance_json(each) for each in history.rebalances]
+        rebalances = [rebalance_json(each) for each in history.rebalances]
         print_json({"group": group, "source": "events", "rebalances": rebalances})
     else:
         _print_history(history)
@@ -145,7 +145,7 @@ def _format_time(timestamp_ms: Millis | None) -> str | None:
     return None if timestamp_ms is None else timestamp(timestamp_ms)
 
 
-def _rebalance_json(each: ObservedRebalance) -> dict[str, Any]:
+def rebalance_json(each: ObservedRebalance) -> dict[str, Any]:
     initiator = each.initiator
     took, join, sync = _phases(each)
     return {

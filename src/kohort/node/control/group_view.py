@@ -19,9 +19,9 @@ from kohort.events.schema import EventMember
 from kohort.node.topics import Topics
 from kohort.types import GroupId, Millis, Partition, Topic, TopicPartition
 from kohort.wire.consumer_protocol import (
-    TopicPartitions,
     decode_assignment,
     decode_subscription,
+    sorted_partitions,
 )
 from kohort.wire.errors import MalformedMessage
 
@@ -114,7 +114,7 @@ def _member(member: ClassicMember, assignment: tuple[TopicPartition, ...]) -> Me
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
     """The leader may write any bytes. Empty if they are not in the consumer protocol."""
     try:
-        return _pairs(decode_assignment(data).assigned_partitions) if data else ()
+        return sorted_partitions(decode_assignment(data).assigned_partitions) if data else ()
     except MalformedMessage:
         return ()
 
@@ -123,12 +123,6 @@ def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
 def _owned(data: bytes) -> tuple[TopicPartition, ...]:
     """The partitions that a member owned when it joined."""
     try:
-        return _pairs(decode_subscription(data).owned_partitions) if data else ()
+        return sorted_partitions(decode_subscription(data).owned_partitions) if data else ()
     except MalformedMessage:
         return ()
-
-
-def _pairs(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(TopicPartition(each.topic, number) for each in topics for number in each.partitions)
-    )

@@ -17,6 +17,13 @@ from kohort.conditions.expectations import (
     timeout_text,
 )
 from kohort.conditions.group_snapshot import GroupSnapshot, snapshot_to_json
+from kohort.conditions.wait_requests import (
+    CommitWaitRequest,
+    WaitRequest,
+    read_commit_wait,
+    read_rebalance_wait,
+    read_wait,
+)
 from kohort.coordinator.events import RebalanceResult
 from kohort.coordinator.groups.classic.group import ClassicGroup
 from kohort.coordinator.records import OffsetCommitted
@@ -24,13 +31,7 @@ from kohort.events.schema import Event, RebalanceEndedEvent
 from kohort.node.control.errors import ControlError
 from kohort.node.control.event_log import GroupEventLog, read_recent_events
 from kohort.node.control.group_view import describe_group, find_commits, find_progress
-from kohort.node.control.wait_requests import (
-    CommitWaitRequest,
-    WaitRequest,
-    read_commit_wait,
-    read_rebalance_wait,
-    read_wait,
-)
+from kohort.settings.readers import BadValue
 from kohort.text.event_lines import event_line
 from kohort.types import Generation, GroupId, Topic, TopicPartition
 
@@ -48,7 +49,7 @@ _COMPLETED: Final = (RebalanceResult.STABLE, RebalanceResult.EMPTY)
 
 async def wait(server: "Server", body: "Body") -> dict[str, Any]:
     """Answer when the group is as expected, with a description of it."""
-    asked = read_wait(body)
+    asked = _read(read_wait, body)
     found = await _wait(server, lambda: _find_expected(server, asked), asked.timeout_s)
     if found is None:
         group = _snapshot(server, asked.group_id, asked.expected.topics)
@@ -67,7 +68,7 @@ def _find_expected(server: "Server", asked: WaitRequest) -> GroupSnapshot | None
 
 async def wait_rebalance(server: "Server", body: "Body") -> dict[str, Any]:
     """Answer with the first completed rebalance after a generation, as its recorded event."""
-    asked = read_rebalance_wait(body)
+    asked = _read(read_rebalance_wait, body)
     group_id = asked.group_id
     if not server.broker.settings["kohort.events.enable"]:
         raise ControlError(
@@ -102,7 +103,7 @@ def _find_rebalance(events: GroupEventLog, after: Generation) -> Event | None:
 
 async def wait_commit(server: "Server", body: "Body") -> dict[str, Any]:
     """Answer with the commits: new ones, or of at least the expected offset."""
-    asked = read_commit_wait(body)
+    asked = _read(read_commit_wait, body)
     before = find_commits(_find_group(server, asked.group_id))
     found = await _wait(
         server, lambda: _find_commit(server, asked, before) or None, asked.timeout_s
@@ -141,6 +142,13 @@ def _commit_json(commit: OffsetCommitted) -> dict[str, Any]:
 
 
 # What the operations share
+
+
+def _read(read: Callable[["Body"], T], body: "Body") -> T:
+    try:
+        return read(body)
+    except BadValue as error:
+        raise ControlError(str(error)) from None
 
 
 async def _wait(server: "Server", find: Callable[[], T | None], timeout_s: float) -> T | None:

@@ -1,6 +1,6 @@
-"""Reads the bodies of the operations that wait. Pure.
+"""Reads what a caller waits for from a JSON object. Pure.
 
-Values may be strings, as in the query of an HTTP request.
+Values may be strings, as in the query of an HTTP request. Invalid ones raise `BadValue`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 
 from kohort.conditions.expectations import CommitExpectation, GroupExpectation
 from kohort.conditions.group_snapshot import STABLE, STATES
-from kohort.node.control.errors import ControlError
 from kohort.settings.readers import (
     INT_MAX,
+    BadValue,
     check_bounds,
     did_you_mean,
     read_decimal,
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 TIMEOUT_S: Final = 10.0
 TIMEOUT_S_MAX: Final = 3600.0
-"""Protects the node from waiters that nothing ends."""
+"""Protects a node from waiters that nothing ends."""
 
 _LONG_MAX: Final = 2**63 - 1
 _STATES: Final = {state.lower(): state for state in STATES}
@@ -65,9 +65,9 @@ def read_wait(body: Mapping[str, Any]) -> WaitRequest:
         topics=_find(body, "topics", _topics) or (),
     )
     if expected.stable and expected.state not in (None, STABLE):
-        raise ControlError(f"state={expected.state} and stable=true exclude each other: give one")
+        raise BadValue(f"state={expected.state} and stable=true exclude each other: give one")
     if expected.topics and expected.lag is None:
-        raise ControlError("topics restricts lag: give lag too")
+        raise BadValue("topics restricts lag: give lag too")
     return WaitRequest(group_id=group_id, timeout_s=timeout_s, expected=expected)
 
 
@@ -86,9 +86,9 @@ def read_commit_wait(body: Mapping[str, Any]) -> CommitWaitRequest:
     topic = _find(body, "topic", read_text)
     partition, offset = _find(body, "partition", _count), _find(body, "offset", _long)
     if partition is not None and topic is None:
-        raise ControlError("partition needs a topic: give topic too")
+        raise BadValue("partition needs a topic: give topic too")
     if offset is not None and partition is None:
-        raise ControlError("offset is about one partition: give topic and partition too")
+        raise BadValue("offset is about one partition: give topic and partition too")
     return CommitWaitRequest(
         group_id=group_id,
         timeout_s=timeout_s,
@@ -107,10 +107,10 @@ def _read_common(
     for name in body:
         if name not in known:
             hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
-            raise ControlError(f"{operation} has no field {name!r:.80}{hint}")
+            raise BadValue(f"{operation} has no field {name!r:.80}{hint}")
     group_id = _find(body, "group", read_text)
     if group_id is None:
-        raise ControlError(f"{operation} needs a group: give group")
+        raise BadValue(f"{operation} needs a group: give group")
     timeout_s = _find(body, "timeout", _seconds)
     return GroupId(group_id), TIMEOUT_S if timeout_s is None else timeout_s
 
@@ -122,7 +122,7 @@ def _find(body: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> T | N
     try:
         return read(given)
     except ValueError as error:
-        raise ControlError(f"{name}={given!r:.80} is invalid: {error}") from None
+        raise BadValue(f"{name}={given!r:.80} is invalid: {error}") from None
 
 
 def _count(given: object) -> int:
