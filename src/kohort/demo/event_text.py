@@ -18,7 +18,7 @@ from kohort.demo.demo_events import (
 from kohort.demo.schedule import Action, ActionKind, Incident
 from kohort.demo.services import WAREHOUSE
 from kohort.text.numbers import count, duration
-from kohort.text.rebalances import ENDINGS, cause, client_reason
+from kohort.text.rebalances import ended_rebalance
 
 _ACTIONS = {
     (ActionKind.STOP, Incident.STORM): "stops and restarts at once: restart storm",
@@ -86,18 +86,15 @@ def _describe_action(action: Action) -> str:
 
 
 def _describe_rebalance(event: GroupRebalanced) -> str:
-    why = cause(event.trigger, event.initiator)
-    if reason := client_reason(event.reason):
-        why += f' ("{reason}")'
-    return f"{why}; {_describe_result(event)}"
-
-
-def _describe_result(event: GroupRebalanced) -> str:
-    if event.result == "stable":
-        result = f"generation {event.generation} of {count(event.members, 'member')}"
-    else:
-        result = ENDINGS.get(event.result, event.result)
-    return f"{result}, after {duration(event.took_ms)}"
+    return ended_rebalance(
+        trigger=event.trigger,
+        initiator=event.initiator,
+        reason=event.reason,
+        ending=event.result,
+        generation=event.generation,
+        members=event.members,
+        took_ms=event.took_ms,
+    )
 
 
 def _describe_ingest(event: SparkStarted | OrdersIngested) -> str:

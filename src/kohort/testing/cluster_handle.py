@@ -37,10 +37,10 @@ from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartiti
 if TYPE_CHECKING:
     from kohort.admin.group_monitor.views import ObservedRebalance
 
-_TIMEOUT_MS: Final = Millis(10_000)
+TIMEOUT_MS: Final = Millis(10_000)
 """Of one call, with all its retries."""
 
-_FIRST_MS: Final = Millis(0)
+_FIRST: Final = Offset(0)
 
 _OPTIONS: Final = {"client.id": "kohort-testing", "retry.backoff.ms": "5"}
 
@@ -49,7 +49,7 @@ class ClusterHandle(ABC):
     """A cluster that a test uses. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._connection_lock = threading.Lock()
         self._connected: Cluster | None = None
         self._connected_to = ""
         self._partitioner = Partitioner()
@@ -119,7 +119,7 @@ class ClusterHandle(ABC):
         partitions = topic_admin.partitions_of(cluster, [name])
         now = Millis(time.time_ns() // 1_000_000)
         placed = []
-        with self._lock:
+        with self._connection_lock:
             for each in whole:
                 encoded = encode_record(each, now)
                 chosen = (
@@ -180,28 +180,31 @@ class ClusterHandle(ABC):
         return self.all_rebalances().get(GroupId(group), ())
 
     def all_rebalances(
-        self, since_ms: Millis = _FIRST_MS
+        self, start: Offset = _FIRST
     ) -> "dict[GroupId, tuple[ObservedRebalance, ...]]":
-        """The recorded rebalances of all groups since a timestamp, by group id."""
+        """The recorded rebalances by group id, since an `event_position`."""
         # It loads the consumer, which most tests do not use.
         from kohort.admin.rebalance_history import find_rebalances  # noqa: PLC0415
 
         cluster = self._cluster()
         if KOHORT_EVENTS not in topic_admin.describe_topics(cluster, [KOHORT_EVENTS]):
             return {}
-        start = offset_admin.list_offsets(cluster, [EVENTS_PARTITION], since_ms)
         events: defaultdict[GroupId, list[bytes | None]] = defaultdict(list)
-        for partition, offset in start.items():
-            for record in read_topic(cluster, [partition], offset):
-                events[GroupId((record.key or b"").decode(errors="replace"))].append(record.value)
+        for record in read_topic(cluster, [EVENTS_PARTITION], start):
+            events[GroupId((record.key or b"").decode(errors="replace"))].append(record.value)
         found = {group_id: find_rebalances(each).rebalances for group_id, each in events.items()}
         return {group_id: rebalances for group_id, rebalances in found.items() if rebalances}
+
+    def event_position(self) -> Offset:
+        """Where the next event of a group will be recorded."""
+        ends = offset_admin.list_offsets(self._cluster(), [EVENTS_PARTITION], "latest")
+        return ends.get(EVENTS_PARTITION, _FIRST)
 
     # The connection
 
     def disconnect(self) -> None:
         """Close the connection of the helpers. The next call opens a new one."""
-        with self._lock:
+        with self._connection_lock:
             if self._connected is not None:
                 self._connected.close()
                 self._connected = None
@@ -209,12 +212,12 @@ class ClusterHandle(ABC):
     def _cluster(self) -> Cluster:
         """The connection, which is opened again if the cluster has another address now."""
         address = self.bootstrap_servers
-        with self._lock:
+        with self._connection_lock:
             if self._connected is not None and self._connected_to != address:
                 self._connected.close()
                 self._connected = None
             if self._connected is None:
-                self._connected = open_cluster(address, options=_OPTIONS, timeout_ms=_TIMEOUT_MS)
+                self._connected = open_cluster(address, options=_OPTIONS, timeout_ms=TIMEOUT_MS)
                 self._connected_to = address
             return self._connected
 

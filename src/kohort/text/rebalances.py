@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kohort.events.schema import EventMember
-from kohort.text.numbers import count
+from kohort.text.numbers import count, duration
+from kohort.types import Generation, Millis
 
 _CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "member-joined": ("a new member", "joined"),
@@ -64,6 +65,26 @@ _MEMBER_ID_REASON: Final = "need to re-join with the given member-id"
 def client_reason(reason: str | None) -> str:
     """The reason that a client gave, or nothing if it does not explain anything."""
     return "" if reason is None or reason.startswith(_MEMBER_ID_REASON) else reason
+
+
+def ended_rebalance(
+    *,
+    trigger: str,
+    initiator: str | None,
+    reason: str | None,
+    ending: str,
+    generation: Generation,
+    members: int,
+    took_ms: Millis,
+) -> str:
+    """Why it began and how it ended: "a member left; generation 3 of 2 members, after 1.2 s"."""
+    why = cause(trigger, initiator)
+    if shown := client_reason(reason):
+        why += f' ("{shown}")'
+    result = ENDINGS.get(ending, ending)
+    if ending == "stable":
+        result = f"generation {generation} of {count(members, 'member')}"
+    return f"{why}; {result}, after {duration(took_ms)}"
 
 
 def member_name(party: EventMember) -> str:
