@@ -82,6 +82,11 @@ class Namespace(ClusterHandle):
 
     def close(self) -> None:
         """Delete the topics and groups. Failures are logged: they are not failures of the test."""
+        try:
+            self._delete_groups()
+        except AdminError as error:
+            _LOGGER.warning("%s", error)
+        self._groups.clear()
         for topic in self._topics:
             try:
                 self.node.delete_topic(topic)
@@ -90,11 +95,6 @@ class Namespace(ClusterHandle):
             except AdminError as error:
                 _LOGGER.warning("%s", error)
         self._topics.clear()
-        try:
-            self._delete_groups()
-        except AdminError as error:
-            _LOGGER.warning("%s", error)
-        self._groups.clear()
 
     def __enter__(self) -> Self:
         return self
