@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _FIRST: Final = Offset(0)
 _LOGGER: Final = logging.getLogger("kohort.testing")
 
+_UNREACHABLE: Final = (AdminError, RuntimeError)
+"""What the helpers raise; RuntimeError if the node was stopped."""
+
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 """Dots and underscores are not used: Kafka refuses names that differ only in them."""
 
@@ -84,7 +87,7 @@ class Namespace(ClusterHandle):
         """Delete the topics and groups. Failures are logged: they are not failures of the test."""
         try:
             self._delete_groups()
-        except AdminError as error:
+        except _UNREACHABLE as error:
             _LOGGER.warning("%s", error)
         self._groups.clear()
         for topic in self._topics:
@@ -92,7 +95,7 @@ class Namespace(ClusterHandle):
                 self.node.delete_topic(topic)
             except NoSuchTopic:
                 pass  # the test has deleted it
-            except AdminError as error:
+            except _UNREACHABLE as error:
                 _LOGGER.warning("%s", error)
         self._topics.clear()
 
