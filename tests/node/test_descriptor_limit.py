@@ -114,7 +114,7 @@ def test_sync_waits_for_a_descriptor(
     monkeypatch.setattr(server, "_RETRY_S", 0)
     files = [Waiting(), Waiting()]
 
-    server._sync_all(files)  # noqa: SLF001  # what the sync thread runs
+    server._sync_all(files, 0.0)  # noqa: SLF001  # what the sync thread runs
 
     assert [each.tries for each in files] == [4, 4]
     assert "storage-error partition=t-0" in caplog.text

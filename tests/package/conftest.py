@@ -1,13 +1,12 @@
 """The wheel, built from this checkout and installed into an environment of its own."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.package.environment import CONSTRAINTS, ROOT, Environment
+from tests.package.environment import ROOT, Environment
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +24,13 @@ def installed(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     directory = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", f"{directory}"], check=True)
     (wheel,) = distributions.glob("*.whl")
-    subprocess.run(
-        [directory / "bin" / "python", "-m", "pip", "install", "--quiet", f"{wheel}"],
-        check=True,
-        env={
-            **os.environ,
-            "PIP_CONSTRAINT": f"{CONSTRAINTS}",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        },
-    )
-    return Environment(directory)
+    environment = Environment(directory)
+    environment.install(f"{wheel}")
+    return environment
+
+
+@pytest.fixture(scope="session")
+def with_pytest(installed: Environment) -> Environment:
+    """The same environment, with pytest."""
+    installed.install("pytest")
+    return installed

@@ -16,6 +16,18 @@ class Environment:
     def command(self, name: str, *arguments: str) -> list[str]:
         return [f"{self._directory / 'bin' / name}", *arguments]
 
+    def install(self, *requirements: str) -> None:
+        """With the versions of constraints.txt."""
+        subprocess.run(
+            self.command("python", "-m", "pip", "install", "--quiet", *requirements),
+            check=True,
+            env={
+                **os.environ,
+                "PIP_CONSTRAINT": f"{CONSTRAINTS}",
+                "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            },
+        )
+
     def run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(name, *arguments),

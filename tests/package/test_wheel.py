@@ -127,3 +127,22 @@ def test_an_api_whose_extra_is_missing_names_it_in_one_sentence(
 
     last = ended.stderr.splitlines()[-1]
     assert f"pip install 'kohort[{extra}]'" in last
+
+
+def test_the_pytest_plugin_is_there_without_any_configuration(
+    with_pytest: Environment, tmp_path: Path
+) -> None:
+    (tmp_path / "test_orders.py").write_text(
+        "def test_orders(kohort_cluster):\n"
+        "    orders = kohort_cluster.topic('orders', partitions=2)\n"
+        "    kohort_cluster.produce(orders, ['1', '2'])\n"
+        "    values = [record.value for record in kohort_cluster.records(orders)]\n"
+        "    assert values == [b'1', b'2']\n",
+        "utf-8",
+    )
+
+    ended = with_pytest.run("pytest", "-W", "error", "-p", "no:cacheprovider", f"{tmp_path}")
+
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+    assert f"kohort-{kohort.__version__}" in ended.stdout
+    assert " 1 passed in " in ended.stdout

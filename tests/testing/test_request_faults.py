@@ -138,7 +138,9 @@ def test_librdkafka_reports_the_injected_error(faulty_node: FaultyNode) -> None:
     errors: list[object] = []
 
     with faulty_node.faults.error("Produce", "TOPIC_AUTHORIZATION_FAILED", topic="t") as fault:
-        producer.produce("t", b"x", on_delivery=lambda error, _: errors.append(error.name()))
+        producer.produce(
+            "t", b"x", on_delivery=lambda error, _: errors.append(error and error.name())
+        )
         producer.flush(20)
 
     assert errors == ["TOPIC_AUTHORIZATION_FAILED"]

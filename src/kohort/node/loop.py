@@ -293,10 +293,6 @@ class NodeLoop:
         self._due += due
         return due
 
-    def submit(self, command: Command) -> None:
-        """Have the coordinator decide a command of a control operation, in the next iteration."""
-        self._due.append(command)
-
     def sync_finished(self, seconds: float) -> None:
         """The files of the last sync request are synced; `iterate` sends the waiting responses."""
         assert self.broker.syncer is not None, "nothing was synced"

@@ -469,13 +469,6 @@ class Server:
 
     # Control operations
 
-    def submit(self, command: Command) -> None:
-        """Have the coordinator decide a command in the next iteration."""
-        self._node.submit(command)
-
-    def iterate(self) -> None:
-        self._iterate()
-
     def delete_topics(self, topics: Sequence[CatalogTopic]) -> None:
         """Raises StorageError."""
         try:

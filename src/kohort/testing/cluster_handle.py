@@ -36,6 +36,11 @@ from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartiti
 
 if TYPE_CHECKING:
     from kohort.admin.group_monitor.views import ObservedRebalance
+    from kohort.conditions.group_snapshot import GroupSnapshot
+    from kohort.testing.clock import NodeClock
+    from kohort.testing.faults import Faults
+    from kohort.testing.polled_waits import PolledWaits
+    from kohort.testing.waits import GroupCommit, Waits
 
 TIMEOUT_MS: Final = Millis(10_000)
 """Of one call, with all its retries."""
@@ -66,6 +71,89 @@ class ClusterHandle(ABC):
         """How the control operations of the node are reached; None if it has none."""
         return None
 
+    def wait_for(
+        self,
+        group: str,
+        *,
+        members: int | None = None,
+        stable: bool | None = None,
+        state: str | None = None,
+        lag: int | None = None,
+        assigned: int | None = None,
+        topics: Iterable[str] | None = None,
+        timeout: float = 10.0,
+    ) -> "GroupSnapshot":
+        """Block until all that is given holds at the same time. Raises `WaitTimeout`.
+
+        `members` and `assigned` (partitions of all members) are exact, `lag` is a maximum, of
+        `topics` if they are given. `stable` means that all members have their assignment and no
+        rebalance is about to begin. The timeout is in seconds of real time.
+        """
+        return self._waits().wait_for(
+            group,
+            members=members,
+            stable=stable,
+            state=state,
+            lag=lag,
+            assigned=assigned,
+            topics=topics,
+            timeout=timeout,
+        )
+
+    def wait_for_rebalance(
+        self, group: str, *, after: int | None = None, timeout: float = 10.0
+    ) -> "ObservedRebalance":
+        """Block until a rebalance to a later generation than `after` has completed.
+
+        Without `after` it is the next one to complete. Raises `WaitTimeout`.
+        """
+        return self._waits().wait_for_rebalance(group, after=after, timeout=timeout)
+
+    def wait_for_commit(
+        self,
+        group: str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        timeout: float = 10.0,
+    ) -> "GroupCommit":
+        """Block until the group commits, or with `offset`, until the committed offset of the
+        partition is at least this. Raises `WaitTimeout`."""
+        return self._waits().wait_for_commit(
+            group, topic=topic, partition=partition, offset=offset, timeout=timeout
+        )
+
+    @property
+    def faults(self) -> "Faults":
+        """Faults of the node, which a test adds and removes."""
+        from kohort.testing.faults import Faults  # noqa: PLC0415  # as below
+
+        return Faults(self._get_channel())
+
+    @property
+    def clock(self) -> "NodeClock":
+        """The clock of the node; a manual one can be moved."""
+        from kohort.testing.clock import NodeClock  # noqa: PLC0415  # as below
+
+        return NodeClock(self._get_channel())
+
+    def _get_channel(self) -> ControlChannel:
+        channel = self._channel
+        assert channel is not None, "a cluster without control operations overrides its callers"
+        return channel
+
+    def _waits(self) -> "Waits | PolledWaits":
+        # Imported late: most tests do not use everything, and start faster without it.
+        channel = self._channel
+        if channel is None:
+            from kohort.testing.polled_waits import PolledWaits  # noqa: PLC0415
+
+            return PolledWaits(self._cluster())
+        from kohort.testing.waits import Waits  # noqa: PLC0415
+
+        return Waits(channel)
+
     # Topics
 
     def create_topic(
@@ -82,16 +170,16 @@ class ClusterHandle(ABC):
         topic_admin.delete_topic(self._cluster(), Topic(name))
         self._partitioner.forget(Topic(name))
 
-    def topics(self) -> dict[Topic, TopicDescription]:
+    def topics(self) -> dict[str, TopicDescription]:
         """By name, without internal topics."""
         found = topic_admin.list_topics(self._cluster())
         return {each.topic: each for each in found if not each.is_internal}
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, Offset]:
-        """The offset of the next record of each partition."""
+    def end_offsets(self, topic: str) -> dict[tuple[str, int], int]:
+        """The offset of the next record, by (topic, partition)."""
         cluster = self._cluster()
         partitions = topic_admin.partitions_of(cluster, [Topic(topic)])
-        return offset_admin.list_offsets(cluster, partitions, "latest")
+        return dict(offset_admin.list_offsets(cluster, partitions, "latest").items())
 
     # Records
 
@@ -146,7 +234,7 @@ class ClusterHandle(ABC):
 
     # Groups
 
-    def groups(self) -> dict[GroupId, GroupListing]:
+    def groups(self) -> dict[str, GroupListing]:
         """By group id."""
         return {each.group_id: each for each in group_admin.list_groups(self._cluster())}
 
@@ -163,17 +251,20 @@ class ClusterHandle(ABC):
         }
         offset_admin.alter_offsets(self._cluster(), GroupId(group), committed)
 
-    def committed(self, group: str) -> dict[TopicPartition, Offset]:
-        """The committed offsets. Empty if the group does not exist."""
-        found = offset_admin.list_group_offsets(self._cluster(), [GroupId(group)])
-        return {partition: each.offset for partition, each in found[GroupId(group)].items()}
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The committed offsets by (topic, partition). Empty if the group does not exist."""
+        return dict(self._committed(GroupId(group)).items())
 
     def lag(self, group: str) -> GroupLag:
         """The lag of each partition with a committed offset or an owner, and the `total`."""
-        committed = self.committed(group)
+        committed = self._committed(GroupId(group))
         assigned = {each for member in self.members(group) for each in member.partitions}
         ends = offset_admin.list_offsets(self._cluster(), {*committed, *assigned}, "latest")
         return group_lag(GroupId(group), committed, ends, assigned)
+
+    def _committed(self, group_id: GroupId) -> dict[TopicPartition, Offset]:
+        found = offset_admin.list_group_offsets(self._cluster(), [group_id])[group_id]
+        return {partition: each.offset for partition, each in found.items()}
 
     def rebalances(self, group: str) -> "tuple[ObservedRebalance, ...]":
         """The recorded rebalances of a group, the newest last; it may be in progress."""

@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,8 @@ from kohort.node.broker import Address
 from kohort.node.config import BrokerConfig, split_address, with_advertised
 from kohort.settings.hosts import read_allowed_hosts
 from kohort.settings.readers import BadValue, read_number
+from kohort.testing.cluster_handle import ClusterHandle
+from kohort.testing.control_channel import ControlChannel
 from kohort.testing.node_directory import NodeDirectory
 from kohort.testing.node_settings import node_settings
 
@@ -54,7 +56,7 @@ class NodeRunner(Protocol):
 R = TypeVar("R", bound=NodeRunner)
 
 
-class LocalNode(ABC, Generic[R]):
+class LocalNode(ClusterHandle, Generic[R]):
     """A node with the arguments and the life cycle that `Node` and `ProcessNode` share."""
 
     def __init__(
@@ -71,6 +73,7 @@ class LocalNode(ABC, Generic[R]):
         control: str | None = None,
         allowed_hosts: Sequence[str] = (),
     ) -> None:
+        super().__init__()
         texts = node_settings(settings or {}, like_kafka=like_kafka, clock=clock)
         self._settings = with_advertised(BrokerConfig(texts), "advertise", advertise or "")
         self._host, self._port = host, _read_port(port)
@@ -202,6 +205,7 @@ class LocalNode(ABC, Generic[R]):
         runner, self._runner, self._address = self._runner, None, None
         if runner is not None:
             self._ending.detach()
+            self.disconnect()
         return runner
 
     def _keep_ports(self, runner: NodeRunner) -> None:
@@ -225,6 +229,10 @@ class LocalNode(ABC, Generic[R]):
             )
 
     # Control operations
+
+    @property
+    def _channel(self) -> ControlChannel:
+        return self
 
     def request(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run a control operation of the node; any thread may do so. Raises ControlError."""

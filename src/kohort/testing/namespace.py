@@ -17,6 +17,8 @@ from kohort.types import GroupId, Offset
 
 if TYPE_CHECKING:
     from kohort.admin.group_monitor.views import ObservedRebalance
+    from kohort.testing.clock import NodeClock
+    from kohort.testing.faults import Faults
 
 _FIRST: Final = Offset(0)
 _LOGGER: Final = logging.getLogger("kohort.testing")
@@ -54,6 +56,14 @@ class Namespace(ClusterHandle):
     @property
     def _channel(self) -> ControlChannel | None:
         return self.node._channel  # noqa: SLF001  # a handle like this one
+
+    @property
+    def faults(self) -> "Faults":
+        return self.node.faults
+
+    @property
+    def clock(self) -> "NodeClock":
+        return self.node.clock
 
     def _cluster(self) -> Cluster:
         return self.node._cluster()  # noqa: SLF001  # a handle like this one

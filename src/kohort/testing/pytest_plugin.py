@@ -152,7 +152,6 @@ def _open_cluster(
     config: pytest.Config, stack: ExitStack, stash: pytest.Stash, arguments: Mapping[str, Any]
 ) -> "ClusterHandle":
     """The cluster of `--kohort-real`, or a new node with these arguments."""
-    from kohort.testing.cluster_handle import ClusterHandle  # noqa: PLC0415
     from kohort.testing.failure_report import NodeLog  # noqa: PLC0415
     from kohort.testing.node import Node  # noqa: PLC0415
     from kohort.testing.real_cluster import RealCluster  # noqa: PLC0415
@@ -167,10 +166,7 @@ def _open_cluster(
         stash[_LOG].start()
         stack.callback(stash.__delitem__, _LOG)
         stack.callback(stash[_LOG].stop)
-    node = stack.enter_context(Node(**arguments))
-    handle = node if isinstance(node, ClusterHandle) else RealCluster(node.bootstrap_servers)
-    stack.callback(handle.disconnect)
-    return handle
+    return stack.enter_context(Node(**arguments))
 
 
 # What a failed test shows

@@ -27,7 +27,6 @@ async def reset_node(server: "Server", _: object) -> dict[str, Any]:
         raise ControlError(f"groups cannot be reset: {broker.groups_refusal}")
     group_ids = tuple(broker.coordinator.groups)
     waiters = [_delete_group(server, group_id) for group_id in group_ids]
-    server.iterate()
     for waiter in waiters:
         reply = await waiter.reply
         if not isinstance(reply, DeleteGroupsAnswered):

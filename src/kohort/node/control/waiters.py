@@ -34,11 +34,12 @@ class Waiters:
         found = find()
         if found is not None:
             return found
-        waiter = _Waiter(find, asyncio.get_running_loop().create_future())
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(find, future)
         self._waiters[waiter] = None
         try:
             async with asyncio.timeout(timeout_s):
-                return await waiter.found
+                return await future
         except TimeoutError:
             # Retention, which may have shortened a log, runs between iterations.
             return find()
