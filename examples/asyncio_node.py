@@ -28,14 +28,10 @@ async def consume(bootstrap_servers: str, count: int) -> list[int]:
 
 
 async def main() -> None:
-    node = kohort.Node(settings={"group.initial.rebalance.delay.ms": 0})
-    await asyncio.to_thread(node.start)
-    try:
+    async with kohort.Node() as node:
         await produce(node.bootstrap_servers, 10)
         numbers = await asyncio.wait_for(consume(node.bootstrap_servers, 10), 30)
         print(f"read {len(numbers)} records, sum {sum(numbers)}")
-    finally:
-        await asyncio.to_thread(node.stop)
 
 
 if __name__ == "__main__":

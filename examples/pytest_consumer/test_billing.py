@@ -14,7 +14,7 @@ import kohort
 @pytest.fixture
 def node() -> Iterator[kohort.Node]:
     # Kafka waits 3 s for more members before a group's first rebalance; a test need not wait.
-    with kohort.Node(settings={"group.initial.rebalance.delay.ms": 0}) as node:
+    with kohort.Node() as node:
         yield node
 
 

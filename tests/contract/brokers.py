@@ -65,7 +65,7 @@ class Brokers:
 
 @contextmanager
 def _in_process(folder: Path) -> Iterator[str]:
-    with kohort.Node(settings=KOHORT_SETTINGS, data=folder) as node:
+    with kohort.Node(settings=KOHORT_SETTINGS, data=folder, like_kafka=True) as node:
         yield node.bootstrap_servers
 
 

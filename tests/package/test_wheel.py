@@ -82,6 +82,15 @@ def test_the_first_example_of_the_readme_runs(installed: Environment) -> None:
     assert ended.stdout
 
 
+@pytest.mark.parametrize("make", ["kohort.Node", "kohort.Node.process"])
+def test_a_node_needs_no_extra(installed: Environment, make: str) -> None:
+    ended = installed.run(
+        "python", "-c", f"import kohort\nwith {make}() as node: node.reset(); node.restart()"
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_kohort_serve_runs_until_sigterm(installed: Environment, tmp_path: Path) -> None:
     words = ("serve", "--listen", "127.0.0.1:0", "--data", f"{tmp_path / 'data'}")
     with subprocess.Popen(

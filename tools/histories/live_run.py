@@ -222,7 +222,7 @@ def generate_live(to: Path, partitions: int = 4) -> HistoryCounts:
         "offsets.topic.num.partitions": partitions,
     }
     with (
-        Node(data=to / "log", settings=settings) as node,
+        Node(data=to / "log", settings=settings, like_kafka=True) as node,
         _live_script(node.bootstrap_servers) as script,
     ):
         _run_script(script)

@@ -46,7 +46,7 @@ class DemoParts:
         logs = options.directory / LOGS
         stack.enter_context(_log_to(logs))
         self._bus = bus
-        self.node = Node(data=options.directory / DATA).start()
+        self.node = Node(data=options.directory / DATA, like_kafka=True).start()
         stack.callback(self._stop_node)
         servers = self.node.bootstrap_servers
         create_orders_topic(servers)

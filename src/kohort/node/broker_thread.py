@@ -33,7 +33,9 @@ class BrokerThread:
         self._data = data
         self._metrics = metrics
         self._control = control
-        self._ready = threading.Event()
+        self._decided = threading.Event()
+        """It is ready, or has failed."""
+        self._is_ready = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_killed = False
@@ -50,11 +52,11 @@ class BrokerThread:
             target=self._run, args=(host, port), name="kohort-node", daemon=True
         )
         self._thread.start()
-        self._ready.wait()
-        if self.failure is not None:
-            self._thread.join()
-            raise self.failure
-        return self._address
+        self._decided.wait()
+        if self._is_ready:
+            return self._address
+        self._thread.join()
+        raise self.failure or NodeStartError("the node was stopped before it was ready")
 
     @property
     def metrics_address(self) -> Address | None:
@@ -110,7 +112,7 @@ class BrokerThread:
                 self._is_ended = True
                 for future in self._requests:
                     future.cancel()
-            self._ready.set()
+            self._decided.set()
 
     async def _serve(self, host: str, port: int) -> None:
         self._server = server = Server(self._settings, self._data)
@@ -119,7 +121,8 @@ class BrokerThread:
         self._address = await server.start(host, port, metrics=self._metrics, control=self._control)
         await self._load(server)
         if not server.stopping.is_set():
-            self._ready.set()
+            self._is_ready = True
+            self._decided.set()
             await server.run()
         if self._is_killed:
             server.abandon()

@@ -76,7 +76,7 @@ class BrokerProfiles:
 def start_kohort(stack: ExitStack, profile: str) -> BrokerAddress:
     directory = stack.enter_context(TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None))
     settings = {**PROFILES[profile], **_KOHORT_ONLY}
-    node = stack.enter_context(kohort.Node(data=directory, settings=settings))
+    node = stack.enter_context(kohort.Node(data=directory, settings=settings, like_kafka=True))
     host, _, port = node.bootstrap_servers.rpartition(":")
     return BrokerAddress(host, int(port))
 

@@ -111,5 +111,5 @@ def _find_jars() -> list[Path]:
 @pytest.fixture(scope="package")
 def node() -> Iterator[Node]:
     # Some records are years old; a long run would reach the retention check.
-    with kohort.Node(settings={"log.retention.ms": -1}) as node:
+    with kohort.Node(settings={"log.retention.ms": -1}, like_kafka=True) as node:
         yield Node(node.bootstrap_servers)

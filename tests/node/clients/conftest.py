@@ -15,7 +15,7 @@ def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     if request.param == IN_PROCESS:
-        with kohort.Node(settings=KOHORT_SETTINGS) as node:
+        with kohort.Node(settings=KOHORT_SETTINGS, like_kafka=True) as node:
             yield Cluster(name=request.param, bootstrap_servers=node.bootstrap_servers)
         return
     with ServedNode(tmp_path_factory.mktemp("clients"), KOHORT_SETTINGS) as served:
