@@ -52,7 +52,7 @@ class Sample:
 
     @property
     def segments(self) -> list[str]:
-        return sorted(name[:20] for name in self.disk.list(DIRECTORY) if name.endswith(".log"))
+        return segment_bases(self.disk)
 
     def path(self, segment: int, ending: str) -> str:
         return f"{DIRECTORY}/{self.segments[segment]}{ending}"
@@ -247,7 +247,9 @@ def test_damaged_file_of_the_data_directory_skips_no_record(
 
 
 @bits
-@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize(
+    "name", ["partition.metadata", "leader-epoch-checkpoint", "kohort-segments"]
+)
 def test_damaged_metadata_of_a_partition_skips_no_record(name: str, *, every_bit: bool) -> None:
     sample = new_sample()
     path = f"{DIRECTORY}/{name}"
@@ -412,7 +414,9 @@ def remove_segment_files(disk: MemoryDisk, segment: str) -> None:
 
 
 @states
-@pytest.mark.parametrize("lost", ["directory", "first segment", "last segment", "tail"])
+@pytest.mark.parametrize(
+    "lost", ["directory", "first segment", "middle segment", "last segment", "tail"]
+)
 def test_partition_with_lost_records_is_refused_and_not_changed(
     lost: str, *, is_clean: bool
 ) -> None:
@@ -423,6 +427,8 @@ def test_partition_with_lost_records_is_refused_and_not_changed(
         remove_partition(disk)
     elif lost == "first segment":
         remove_segment_files(disk, sample.segments[0])
+    elif lost == "middle segment":
+        remove_segment_files(disk, sample.segments[1])
     elif lost == "last segment":
         remove_segment_files(disk, sample.segments[-1])
     else:
@@ -454,7 +460,7 @@ def test_partition_with_lost_records_is_refused_and_not_changed(
     assert end > 0
 
 
-@pytest.mark.parametrize("lost", ["directory", "first segment", "last segment"])
+@pytest.mark.parametrize("lost", ["directory", "first segment", "middle segment", "last segment"])
 def test_partition_with_accepted_losses_never_uses_an_offset_again(lost: str) -> None:
     sample = new_sample()
     disk = sample.disk
@@ -463,6 +469,8 @@ def test_partition_with_accepted_losses_never_uses_an_offset_again(lost: str) ->
         remove_partition(disk)
     elif lost == "first segment":
         remove_segment_files(disk, sample.segments[0])
+    elif lost == "middle segment":
+        remove_segment_files(disk, sample.segments[1])
     else:
         remove_segment_files(disk, sample.segments[-1])
 
@@ -549,3 +557,104 @@ def test_missing_checkpoint_files_refuse_nothing() -> None:
 
     assert not log.is_refused
     assert log.end_offset == sample.records[-1][0] + 1
+
+
+def test_missing_segment_is_reported_with_its_name_and_offsets() -> None:
+    sample = new_sample()
+    lost, following = sample.segments[1:3]
+    remove_segment_files(sample.disk, lost)
+
+    _, repairs = open_with_repairs(sample.disk)
+
+    (refused,) = [each for each in repairs if each.kind is RepairKind.PARTITION_REFUSED]
+    assert refused.reason.startswith(
+        f"offsets {int(lost)} to {int(following) - 1} are missing: "
+        f"there is no {DIRECTORY}/{lost}.log"
+    )
+
+
+def compacted_disk() -> MemoryDisk:
+    """Segments that compaction has merged, with gaps between their batches, and others."""
+    disk = MemoryDisk()
+    catalog = open_catalog(disk)
+    log = get_log(catalog, COMPACTED)
+    emptied: list[str] = []
+    for number in range(60):
+        log.append(new_batch(new_record(f"k{number % 3}", f"{number}".ljust(50))), NOW)
+        if number == 40:
+            catalog.clean(NOW)
+            emptied = segment_bases(disk)
+    catalog.clean(NOW)
+    assert not set(emptied) <= set(segment_bases(disk)), "segments were merged"
+    for number in range(60):
+        log.append(numbered_batch(number), NOW)
+    catalog.close(NOW)
+    return disk
+
+
+def segment_bases(disk: MemoryDisk) -> list[str]:
+    return sorted(name[:20] for name in disk.list(DIRECTORY) if name.endswith(".log"))
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_compacted_log_with_gaps_is_never_refused(policy: str) -> None:
+    disk = compacted_disk()
+    catalog = open_catalog(disk)
+    catalog.alter_settings(TOPIC, {**COMPACTED, "cleanup.policy": policy})
+    catalog.close(NOW)
+
+    catalog, repairs = open_with_repairs(disk)
+
+    assert repairs == ()
+    assert not get_log(catalog).is_refused
+    remove_segment_files(disk, segment_bases(disk)[1])
+    disk.kill()
+    assert get_log(open_catalog(disk)).is_refused
+
+
+def test_log_of_an_earlier_version_is_not_refused_for_its_gaps() -> None:
+    sample = new_sample()
+    sample.disk.remove(f"{DIRECTORY}/kohort-segments")
+    remove_segment_files(sample.disk, sample.segments[1])
+
+    catalog, _ = open_with_repairs(sample.disk)
+
+    assert not get_log(catalog).is_refused
+    get_log(catalog).append(numbered_batch(1), NOW)
+    catalog.close(NOW)
+    remove_segment_files(sample.disk, sample.segments[1])
+    assert get_log(open_catalog(sample.disk)).is_refused
+
+
+def test_segments_removed_by_retention_are_not_missed() -> None:
+    sample = new_sample()
+    catalog = open_catalog(sample.disk)
+    log = get_log(catalog)
+    log.delete_before(Offset(int(sample.segments[2])))
+    sample.disk.kill()
+
+    catalog, repairs = open_with_repairs(sample.disk)
+
+    assert repairs == ()
+    assert get_log(catalog).start_offset == int(sample.segments[0])
+    log = get_log(catalog)
+    log.delete_before(log.end_offset)
+    catalog.clean(NOW)
+    sample.disk.kill()
+    assert open_with_repairs(sample.disk)[1] == ()
+
+
+def test_list_of_segments_that_is_damaged_is_written_again() -> None:
+    sample = new_sample()
+    sample.disk.content(f"{DIRECTORY}/kohort-segments")[-2] ^= 1
+
+    catalog, (repair,) = open_with_repairs(sample.disk)
+    get_log(catalog).append(numbered_batch(1), NOW)
+    catalog.close(NOW)
+
+    assert repair.kind is RepairKind.FILE_REPAIRED
+    assert repair.path == f"{DIRECTORY}/kohort-segments"
+    assert open_with_repairs(sample.disk)[1] == ()
+    sample.disk.kill()
+    remove_segment_files(sample.disk, sample.segments[1])
+    assert get_log(open_catalog(sample.disk)).is_refused

@@ -227,14 +227,15 @@ def test_short_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_os_error_becomes_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog, _ = Catalog.open(tmp_path, NOW)
+    disk = OsDisk(tmp_path)
+    catalog, _ = Catalog.open(disk, NOW)
     log = get_log(catalog)
 
     def full(fd: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(fd) + str(len(data)))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
+        patch.setattr(disk, "write", full)
         with pytest.raises(StorageError) as failed:
             log.append(numbered_batch(0), NOW)
 

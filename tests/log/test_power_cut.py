@@ -12,7 +12,17 @@ from kohort.log.errors import LogError
 from kohort.types import Uuid
 from tests.log.crash_states import Directory
 from tests.log.faulty_disks import MemoryDisk
-from tests.log.log_setup import NOW, TOPIC, get_log, new_batch, open_catalog
+from tests.log.log_setup import (
+    NOW,
+    SMALL_SEGMENTS,
+    TOPIC,
+    get_log,
+    headers_of,
+    new_batch,
+    numbered_batch,
+    open_catalog,
+    read_all,
+)
 from tests.log.power_cut import Recording, check_states, record
 from tests.log.syscall_recorder import ROOT, NameChange, Synced, Written
 
@@ -58,6 +68,27 @@ def test_topic_with_the_name_of_a_deleted_one_survives_a_power_failure() -> None
     disk.power_off()
 
     assert get_log(open_catalog(disk)).end_offset == 1
+
+
+def test_records_after_a_lost_segment_are_lost_too() -> None:
+    disk = MemoryDisk()
+    log = get_log(open_catalog(disk), SMALL_SEGMENTS)
+    for number in range(30):
+        log.append(numbered_batch(number), NOW)
+    lost = log_files(disk)[1]
+    disk.kill()
+    disk.remove(f"{TOPIC}-0/{lost}")
+
+    recovered = get_log(open_catalog(disk))
+
+    assert recovered.end_offset == int(lost.removesuffix(".log"))
+    assert [header.base_offset for header in headers_of(read_all(recovered))] == [
+        *range(recovered.end_offset)
+    ]
+
+
+def log_files(disk: MemoryDisk) -> list[str]:
+    return sorted(filter(is_log, disk.list(f"{TOPIC}-0")))
 
 
 def test_states_have_all_synced_bytes_and_any_part_of_the_others() -> None:

@@ -99,6 +99,7 @@ def test_file_names_match_kafka(tmp_path: Path) -> None:
         "00000000000000000003.snapshot",
         "00000000000000000003.timeindex",
         "00000000000000000005.snapshot",
+        "kohort-segments",
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]

@@ -21,6 +21,7 @@ DELETED: Final = ".deleted"
 """A file that Kafka is about to remove."""
 
 PARTITION_METADATA: Final = "partition.metadata"
+SEGMENT_LIST: Final = "kohort-segments"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 
 START_OFFSETS: Final = "log-start-offset-checkpoint"

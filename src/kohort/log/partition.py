@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kohort.log.appended_batch import Appended, TrustedBatch
+from kohort.log.appended_batch import Appended, TrustedBatch, place_batch
 from kohort.log.batch_validator import check_size, validate_batch, validate_in_steps
 from kohort.log.checkpoint import Checkpoints
 from kohort.log.compaction import Compaction, CompactionPlan, SegmentReplacement
 from kohort.log.disk import Disk
 from kohort.log.errors import OutOfResources, RequestRejected, StorageError
 from kohort.log.index import AbortedTxn
-from kohort.log.limits import LEADER_EPOCH, READ_BYTES, Limits
+from kohort.log.limits import READ_BYTES, Limits
 from kohort.log.log_cleaner import (
     CleanResult,
     LogCleaner,
@@ -35,8 +35,6 @@ from kohort.wire.batch import (
     NO_TIMESTAMP,
     BatchHeader,
     TimestampType,
-    assign_offset,
-    assign_timestamp,
     peek,
 )
 
@@ -72,6 +70,7 @@ class PartitionLog:
         self._segments = LogSegments(loaded.segments, on_repair)
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
+        self._segment_list = loaded.segment_list
         self._start = loaded.start_offset
         self._end = loaded.end_offset
         self._written = written
@@ -220,18 +219,9 @@ class PartitionLog:
             self._create_files(now)
         base_offset = self._end
         last_offset = Offset(base_offset + header.last_offset_delta)
-        append_ms = NO_TIMESTAMP
-        timestamp = header.max_timestamp
-        data = bytearray(batch)
         timestamp_type = self._settings.message_timestamp_type
-        if timestamp_type is TimestampType.LOG_APPEND_TIME:
-            append_ms = timestamp = now
-        if timestamp_type is TimestampType.LOG_APPEND_TIME or (
-            header.timestamp_type is TimestampType.LOG_APPEND_TIME
-        ):
-            assign_timestamp(data, timestamp_type=timestamp_type, max_timestamp=timestamp)
-            header = peek(data)
-        assign_offset(data, base_offset=base_offset, partition_leader_epoch=LEADER_EPOCH)
+        data, header = place_batch(batch, header, base_offset, timestamp_type, now)
+        timestamp = header.max_timestamp
         active = self._segments.active
         if active.should_roll(self._settings, len(data), last_offset, timestamp, now):
             active = self._roll(now)
@@ -246,7 +236,7 @@ class PartitionLog:
         return Appended(
             base_offset=base_offset,
             last_offset=last_offset,
-            append_ms=append_ms,
+            append_ms=now if timestamp_type is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
             start_offset=self._start,
             is_duplicate=False,
         )
@@ -258,6 +248,11 @@ class PartitionLog:
         old.index_latest_timestamp()
         old.flush_indexes()
         self._snapshots.take(self._producers, self._end)
+        recovery_points = self._checkpoints.recovery_points
+        if recovery_points.find(self.topic, self.partition) is None:
+            # Only with an entry recovery knows that unsynced segments have no gaps between them.
+            recovery_points.put(self.topic, self.partition, self._sync_queue.synced_offset)
+            recovery_points.flush()
         new = Segment.create(self._disk, self._directory, self._end, now)
         old.unload_indexes()
         new.set_index_interval(self._settings.index_interval_bytes)
@@ -424,6 +419,8 @@ class PartitionLog:
         )
 
     def _replace_segments(self, replacement: SegmentReplacement) -> None:
+        kept = replacement.new.base_offset
+        self._segment_list.discard({each.base_offset for each in replacement.old} - {kept})
         try:
             new = replace_segments(self._disk, self._directory, replacement.new, replacement.old)
         except StorageError as error:
@@ -447,6 +444,7 @@ class PartitionLog:
             self._snapshots.take(self._producers, self._end)
             self._checkpointed_end = self._end
         self._sync_queue.sync_sealed()
+        self._segment_list.add([each.base_offset for each in self._segments])
         synced_offset = max(self._sync_queue.synced_offset, self._segments.active.base_offset)
         recovery_points = self._checkpoints.recovery_points
         recovery_points.put(self.topic, self.partition, synced_offset)

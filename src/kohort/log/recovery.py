@@ -32,6 +32,7 @@ from kohort.log.producer_snapshot import ProducerSnapshots
 from kohort.log.producer_state import ProducerStateManager
 from kohort.log.repair import Repair, RepairKind
 from kohort.log.segment import Segment
+from kohort.log.segment_list import SegmentList
 from kohort.log.segment_lookup import (
     check_time_entry,
     rebuild_indexes,
@@ -40,6 +41,8 @@ from kohort.log.segment_lookup import (
 from kohort.log.segment_scan import SegmentScan
 from kohort.log.segment_swap import complete_interrupted_swaps, remove_segment
 from kohort.types import Millis, Offset, value
+
+_OFFSET_END: Final = Offset(2**63 - 1)
 
 _FOLLOWS: Final = "removed, because the segment before it was truncated"
 
@@ -68,6 +71,7 @@ class LoadedLog:
     recovery_point: Offset
     producers: ProducerStateManager
     snapshots: ProducerSnapshots
+    segment_list: SegmentList
     repairs: tuple[Repair, ...]
     is_synced: bool
     """Nothing needs to be written or synced by a clean shutdown, unless the log changes."""
@@ -82,6 +86,7 @@ def unwritten_partition(disk: Disk, directory: str, limits: Limits) -> LoadedLog
         recovery_point=Offset(0),
         producers=ProducerStateManager(limits),
         snapshots=ProducerSnapshots(disk, directory, {}),
+        segment_list=SegmentList(disk, directory, {}),
         repairs=(),
         is_synced=True,
     )
@@ -101,6 +106,7 @@ def refuse_partition(
         recovery_point=end,
         producers=ProducerStateManager(limits),
         snapshots=ProducerSnapshots(disk, directory, {}),
+        segment_list=SegmentList(disk, directory, {}),
         repairs=(),
         is_synced=True,
     )
@@ -113,6 +119,7 @@ def load_partition(
     loader = _Loader(disk, directory, parameters, now, listed=listed, repairs=repairs)
     segments = loader.open_segments(parameters.index_interval_bytes)
     start = loader.find_start(segments)
+    loader.check_listed(segments, start)
     loader.drop_before(segments, start)
     end = loader.find_end(segments, start)
     loader.complete_indexes(segments)
@@ -124,6 +131,7 @@ def load_partition(
     snapshots = ProducerSnapshots(disk, directory, listed)
     producers, offset = snapshots.load(start, end, now, limits)
     replay(segments, producers, offset, now)
+    loader.update_list(segments, start)
     # Most partitions of a large directory are idle. The first use reopens the file.
     segments[-1].close()
     return LoadedLog(
@@ -133,6 +141,7 @@ def load_partition(
         recovery_point=end,
         producers=producers,
         snapshots=snapshots,
+        segment_list=loader.segment_list,
         repairs=tuple(repairs),
         is_synced=loader.is_synced,
     )
@@ -159,6 +168,7 @@ class _Loader:
         self.is_synced = False
         """All files are as the clean shutdown has left them."""
         self._scanned: list[Segment] = []
+        self.segment_list = SegmentList(disk, directory, listed)
 
     def open_segments(self, index_interval_bytes: int) -> list[Segment]:
         """Open every segment. Removes indexes without a log file."""
@@ -192,6 +202,27 @@ class _Loader:
         if stored is not None and stored < min(first, self._recovery_point):
             self._lose(stored, first, f"its first segment is {segments[0].path()}")
         return max(start, first)
+
+    def check_listed(self, segments: list[Segment], start: Offset) -> None:
+        """Raises RecordsMissing if a segment between two others is missing. Those at the beginning
+        and at the end are found by the log start offset and by the recovery point."""
+        bases = [segment.base_offset for segment in segments]
+        # The name of a later segment may have been lost with unsynced records.
+        end = min(self._recovery_point, max(bases, default=Offset(0)))
+        for missing in self.segment_list.find_missing(bases, start, end):
+            path = f"{self._directory}/{segment_file(missing, LOG)}"
+            following = bases[bisect_left(bases, missing)]
+            self._lose(missing, following, f"there is no {path}")
+
+    def update_list(self, segments: list[Segment], start: Offset) -> None:
+        """The log is open without the segments that do not exist, and must be so next time too."""
+        listed = self.segment_list
+        if listed.is_damaged:
+            reason = "its content is damaged, so no missing segment is noticed; written again"
+            self._repairs.append(Repair(path=listed.path, reason=reason))
+            listed.replace_damaged()
+        bases = [segment.base_offset for segment in segments]
+        listed.discard(listed.find_missing(bases, start, _OFFSET_END))
 
     def _lose(self, first: Offset, end: Offset, found: str) -> None:
         what = f"offsets {first} to {end - 1} are missing: {found}, but the checkpoint files of the"

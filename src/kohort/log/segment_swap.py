@@ -73,6 +73,10 @@ def complete_interrupted_swaps(
     """Complete or undo interrupted replacements, and remove .deleted files. `listed` is the content
     of the directory; returns the repairs and the new content."""
     staged = _staged(listed)
+    if staged:
+        # The names that a killed process has left may not be durable. If a power failure brought
+        # .cleaned back after the old segment was removed, the next start would remove the new one.
+        disk.sync_directory(directory)
     repairs: list[Repair] = []
     first_cleaned = min(
         (file.offset for file in staged.values() if file.stage == CLEANED), default=None
