@@ -32,6 +32,7 @@ NAMES = (
     "beside_kafka.topics",
     "beside_kafka.offset_fetches",
     "beside_kafka.records",
+    "test_overhead",
     "day",
     "coordinator",
     "wire",
