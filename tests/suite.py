@@ -41,6 +41,7 @@ QUICK = (
     (
         "tests/wire",
         "tests/assignors",
+        "tests/conditions",
         "tests/events",
         "tests/settings",
         "tests/text",

@@ -6,7 +6,7 @@ Exit codes: 0 if the condition holds, 3 after the timeout, else as for other com
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypedDict
 
 import typer
 
@@ -22,10 +22,9 @@ from kohort.settings.readers import INT_MAX, BadValue, read_number
 from kohort.settings.times import read_duration
 from kohort.testing.http_control import HttpControl
 from kohort.testing.polled_waits import PolledWaits
-from kohort.testing.waits import GroupCommit, Waits, WaitTimeout
+from kohort.testing.waits import GroupCommit, GroupWaits, Waits, WaitTimeout
 from kohort.text.numbers import count, duration
 from kohort.text.rebalances import cause, member_name
-from kohort.types import Offset, Partition, Topic, value
 
 _TIMED_OUT: Final = 3
 
@@ -90,11 +89,10 @@ _OptionalBootstrap = Annotated[
 ]
 
 
-@value
-class _CommitPosition:
-    topic: Topic
-    partition: Partition
-    offset: Offset
+class _CommitPosition(TypedDict):
+    topic: str
+    partition: int
+    offset: int
 
 
 def run(
@@ -127,8 +125,7 @@ def run(
       kohort wait billing --commit orders:0:100
     """
     is_group = any((members is not None, stable, state, lag is not None, assigned is not None))
-    if sum((is_group, rebalance, commit is not None)) > 1:
-        usage_error("--rebalance and --commit exclude each other and all other conditions")
+    _check_exclusive(is_group, rebalance, commit is not None)
     if after is not None and not rebalance:
         usage_error("--after needs --rebalance")
     if topic and lag is None:
@@ -142,13 +139,7 @@ def run(
             ended = waits.wait_for_rebalance(group, after=after, timeout=timeout_s)
             _print_rebalance(ended, group, as_json=as_json)
         elif position is not None:
-            committed = waits.wait_for_commit(
-                group,
-                topic=position.topic,
-                partition=position.partition,
-                offset=position.offset,
-                timeout=timeout_s,
-            )
+            committed = waits.wait_for_commit(group, timeout=timeout_s, **position)
             _print_commit(committed, as_json=as_json)
         else:
             found = waits.wait_for(
@@ -165,6 +156,11 @@ def run(
 
 
 # Options
+
+
+def _check_exclusive(*kinds: bool) -> None:
+    if sum(kinds) > 1:
+        usage_error("--rebalance and --commit exclude each other and all other conditions")
 
 
 def _is_preferred(context: typer.Context, bootstrap: str | None) -> bool:
@@ -186,9 +182,9 @@ def _read_position(text: str) -> _CommitPosition:
     partition, _, offset = rest.partition(":")
     try:
         return _CommitPosition(
-            topic=Topic(topic),
-            partition=Partition(read_number(partition, 0, INT_MAX)),
-            offset=Offset(read_number(offset, 0)),
+            topic=topic,
+            partition=read_number(partition, 0, INT_MAX),
+            offset=read_number(offset, 0),
         )
     except ValueError:
         usage_error(f"--commit {text!r} is not TOPIC:PARTITION:OFFSET")
@@ -202,9 +198,7 @@ def _read_timeout(text: str) -> float:
 
 
 @contextmanager
-def _open(
-    control: str | None, bootstrap: str | None, config: Path | None
-) -> Iterator[Waits | PolledWaits]:
+def _open(control: str | None, bootstrap: str | None, config: Path | None) -> Iterator[GroupWaits]:
     if control is not None:
         try:
             channel = HttpControl(control)

@@ -45,7 +45,7 @@ from kohort.conditions.wait_requests import (
 from kohort.events.internal_topics import EVENTS_PARTITION, KOHORT_EVENTS
 from kohort.events.parser import BadEvent, EventReader
 from kohort.events.schema import EventMember
-from kohort.testing.waits import GroupCommit, PartitionCommit, WaitTimeout
+from kohort.testing.waits import AcceptedCommit, Body, GroupCommit, GroupWaits, WaitTimeout
 from kohort.text.event_lines import event_line
 from kohort.types import (
     Generation,
@@ -64,35 +64,13 @@ _INTERVAL_S: Final = 0.1
 _EVENTS_SHOWN: Final = 20
 
 
-class PolledWaits:
-    """The same calls as those of `Waits`, for a cluster without control operations."""
+class PolledWaits(GroupWaits):
+    """The waits of a cluster without control operations."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def wait_for(
-        self,
-        group: str,
-        *,
-        members: int | None = None,
-        stable: bool | None = None,
-        state: str | None = None,
-        lag: int | None = None,
-        assigned: int | None = None,
-        topics: Iterable[str] | None = None,
-        timeout: float = 10.0,
-    ) -> GroupSnapshot:
-        """See `Waits.wait_for`."""
-        body = {
-            "group": group,
-            "members": members,
-            "stable": stable,
-            "state": state,
-            "lag": lag,
-            "assigned": assigned,
-            "topics": None if topics is None else list(topics),
-            "timeout": timeout,
-        }
+    def _wait(self, body: Body) -> GroupSnapshot:
         asked = read_wait(body)
         found = _poll(lambda: self._find_expected(asked), asked.timeout_s)
         if found is None:
@@ -107,11 +85,9 @@ class PolledWaits:
         group = self._snapshot(asked.group_id, asked.expected.topics)
         return None if find_missing_progress(group, asked.expected) else group
 
-    def wait_for_rebalance(
-        self, group: str, *, after: int | None = None, timeout: float = 10.0
-    ) -> ObservedRebalance:
-        """See `Waits.wait_for_rebalance`. Only a Kohort node reports more than the generation."""
-        asked = read_rebalance_wait({"group": group, "after": after, "timeout": timeout})
+    def _wait_rebalance(self, body: Body) -> ObservedRebalance:
+        """Only a Kohort node reports more than the generation."""
+        asked = read_rebalance_wait(body)
         group_id = asked.group_id
         since = self._find_generation(group_id) if asked.after is None else asked.after
         found = _poll(lambda: self._find_rebalance(group_id, since), asked.timeout_s)
@@ -120,23 +96,7 @@ class PolledWaits:
             self._time_out(last, missing_rebalance(last, since), asked.timeout_s)
         return found
 
-    def wait_for_commit(
-        self,
-        group: str,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-        timeout: float = 10.0,
-    ) -> GroupCommit:
-        """See `Waits.wait_for_commit`."""
-        body = {
-            "group": group,
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-            "timeout": timeout,
-        }
+    def _wait_commit(self, body: Body) -> GroupCommit:
         asked = read_commit_wait(body)
         group_id, expected = asked.group_id, asked.expected
         before = self._committed(group_id)
@@ -294,9 +254,9 @@ def _find_commit(
     committed: dict[TopicPartition, CommittedOffset],
     expected: CommitExpectation,
     before: dict[TopicPartition, CommittedOffset],
-) -> list[PartitionCommit]:
+) -> list[AcceptedCommit]:
     return [
-        PartitionCommit(
+        AcceptedCommit(
             partition=partition, offset=commit.offset, metadata=commit.metadata, committed_ms=None
         )
         for partition, commit in sorted(committed.items())

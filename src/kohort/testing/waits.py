@@ -1,8 +1,9 @@
 """Waits for conditions of groups. The node answers when they hold; nothing polls."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kohort.admin.group_monitor.events_fold import ended_rebalance
 from kohort.admin.group_monitor.views import ObservedRebalance
@@ -13,6 +14,8 @@ from kohort.events.schema import RebalanceEndedEvent
 from kohort.node.control.errors import ControlError
 from kohort.testing.control_channel import ControlChannel
 from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartition, value
+
+Body: TypeAlias = Mapping[str, Any]
 
 
 class WaitTimeout(TimeoutError):
@@ -27,7 +30,7 @@ class WaitTimeout(TimeoutError):
 
 
 @value
-class PartitionCommit:
+class AcceptedCommit:
     partition: TopicPartition
     offset: Offset
     metadata: str
@@ -40,7 +43,7 @@ class GroupCommit:
     """The committed offsets that a caller waited for."""
 
     group_id: GroupId
-    commits: tuple[PartitionCommit, ...]
+    commits: tuple[AcceptedCommit, ...]
     """Sorted by partition."""
 
     @property
@@ -48,14 +51,20 @@ class GroupCommit:
         return {each.partition: each.offset for each in self.commits}
 
 
-class Waits:
-    """The waits of one node. A node whose clock is manual waits in real time too.
+class GroupWaits(ABC):
+    """The calls of a test. They block until a condition holds, or raise `WaitTimeout`.
 
-    Invalid arguments raise ValueError.
+    Invalid arguments raise ValueError. The bodies are those of the control operations.
     """
 
-    def __init__(self, channel: ControlChannel) -> None:
-        self._channel = channel
+    @abstractmethod
+    def _wait(self, body: Body) -> GroupSnapshot: ...
+
+    @abstractmethod
+    def _wait_rebalance(self, body: Body) -> ObservedRebalance: ...
+
+    @abstractmethod
+    def _wait_commit(self, body: Body) -> GroupCommit: ...
 
     def wait_for(
         self,
@@ -69,7 +78,7 @@ class Waits:
         topics: Iterable[str] | None = None,
         timeout: float = 10.0,
     ) -> GroupSnapshot:
-        """Block until all that is given holds at the same time. Raises `WaitTimeout`.
+        """Block until all that is given holds at the same time.
 
         `members` and `assigned` (partitions of all members) are exact, `lag` is a maximum, of
         `topics` if they are given. `stable` means that all members have their assignment and no
@@ -85,22 +94,16 @@ class Waits:
             "topics": None if topics is None else list(topics),
             "timeout": timeout,
         }
-        read_wait(body)
-        return snapshot_from_json(self._request("wait", body))
+        return self._wait(body)
 
     def wait_for_rebalance(
         self, group: str, *, after: int | None = None, timeout: float = 10.0
     ) -> ObservedRebalance:
         """Block until a rebalance to a later generation than `after` has completed.
 
-        Without `after` it is the next one to complete. Raises `WaitTimeout`.
+        Without `after` it is the next one to complete.
         """
-        body = {"group": group, "after": after, "timeout": timeout}
-        read_rebalance_wait(body)
-        found = dict(self._request("wait-rebalance", body))
-        event = parse_event([json.dumps(found).encode()])
-        assert isinstance(event.details, RebalanceEndedEvent), f"{event.name} is no rebalance"
-        return ended_rebalance(event.at, event.details)
+        return self._wait_rebalance({"group": group, "after": after, "timeout": timeout})
 
     def wait_for_commit(
         self,
@@ -111,7 +114,7 @@ class Waits:
         offset: int | None = None,
         timeout: float = 10.0,
     ) -> GroupCommit:
-        """Block until the group commits. Raises `WaitTimeout`.
+        """Block until the group commits.
 
         With `offset`: until the committed offset of the partition is at least this.
         """
@@ -122,6 +125,27 @@ class Waits:
             "offset": offset,
             "timeout": timeout,
         }
+        return self._wait_commit(body)
+
+
+class Waits(GroupWaits):
+    """The waits of one node. A node whose clock is manual waits in real time too."""
+
+    def __init__(self, channel: ControlChannel) -> None:
+        self._channel = channel
+
+    def _wait(self, body: Body) -> GroupSnapshot:
+        read_wait(body)
+        return snapshot_from_json(self._request("wait", body))
+
+    def _wait_rebalance(self, body: Body) -> ObservedRebalance:
+        read_rebalance_wait(body)
+        found = dict(self._request("wait-rebalance", body))
+        event = parse_event([json.dumps(found).encode()])
+        assert isinstance(event.details, RebalanceEndedEvent), f"{event.name} is no rebalance"
+        return ended_rebalance(event.at, event.details)
+
+    def _wait_commit(self, body: Body) -> GroupCommit:
         read_commit_wait(body)
         found = self._request("wait-commit", body)
         return GroupCommit(
@@ -129,7 +153,7 @@ class Waits:
             commits=tuple(_read_commit(each) for each in found["commits"]),
         )
 
-    def _request(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _request(self, operation: str, body: Body) -> Mapping[str, Any]:
         given = {name: each for name, each in body.items() if each is not None}
         try:
             return self._channel.request(operation, given)
@@ -140,8 +164,8 @@ class Waits:
             raise WaitTimeout(str(error), error.details["missing"], group) from None
 
 
-def _read_commit(found: Mapping[str, Any]) -> PartitionCommit:
-    return PartitionCommit(
+def _read_commit(found: Mapping[str, Any]) -> AcceptedCommit:
+    return AcceptedCommit(
         partition=TopicPartition(Topic(found["topic"]), Partition(found["partition"])),
         offset=found["offset"],
         metadata=found["metadata"],

@@ -14,13 +14,13 @@ from urllib.parse import parse_qsl
 from kohort.node import log_events
 from kohort.node.control.errors import ControlError
 from kohort.node.control.operations import run_operation
-from kohort.node.http_server import HttpConnection, HttpLimits, HttpRequest, HttpServer
+from kohort.node.http_server import HttpConnection, HttpRequest, HttpServer, HttpServerLimits
 from kohort.settings.hosts import AllowedHosts
 
 if TYPE_CHECKING:
     from kohort.node.server import Server
 
-_LIMITS: Final = HttpLimits(connections_max=64, body_bytes_max=256 * 1024)
+_LIMITS: Final = HttpServerLimits(connections_max=64, body_bytes_max=256 * 1024)
 """Each connection may have one operation that waits."""
 
 _FROM_OTHER_SITES: Final = ("cross-site", "same-site")

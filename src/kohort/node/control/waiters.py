@@ -9,7 +9,7 @@ from kohort.node.control.errors import ControlError
 T = TypeVar("T")
 
 
-class _Waiter(Generic[T]):
+class _ConditionWaiter(Generic[T]):
     __slots__ = ("find", "found")
 
     def __init__(self, find: Callable[[], T | None], found: "asyncio.Future[T]") -> None:
@@ -21,7 +21,7 @@ class Waiters:
     """True if there are any. `find` of a waiter returns None until its condition holds."""
 
     def __init__(self) -> None:
-        self._waiters: dict[_Waiter[Any], None] = {}
+        self._waiters: dict[_ConditionWaiter[Any], None] = {}
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -35,7 +35,7 @@ class Waiters:
         if found is not None:
             return found
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        waiter = _Waiter(find, future)
+        waiter = _ConditionWaiter(find, future)
         self._waiters[waiter] = None
         try:
             async with asyncio.timeout(timeout_s):

@@ -59,7 +59,7 @@ async def wait(server: "Server", body: "Body") -> dict[str, Any]:
 
 def _find_expected(server: "Server", asked: WaitRequest) -> GroupSnapshot | None:
     group_id, expected = asked.group_id, asked.expected
-    group = describe_group(group_id, _find_group(server, group_id), server.now())
+    group = describe_group(group_id, _find_group(server, group_id), server.clock.now())
     if find_missing_membership(group, expected):
         return None
     group = _snapshot(server, group_id, expected.topics)
@@ -164,7 +164,7 @@ def _find_group(server: "Server", group_id: GroupId) -> ClassicGroup | None:
 
 def _snapshot(server: "Server", group_id: GroupId, topics: Sequence[Topic]) -> GroupSnapshot:
     found = _find_group(server, group_id)
-    group = describe_group(group_id, found, server.now())
+    group = describe_group(group_id, found, server.clock.now())
     return replace(group, partitions=find_progress(server.broker.topics, found, topics))
 
 
