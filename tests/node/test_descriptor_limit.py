@@ -10,7 +10,7 @@ import pytest
 
 from kohort.log.errors import OutOfResources
 from kohort.log.sync_queue import PendingSync
-from kohort.node import server
+from kohort.node import sync_thread
 from kohort.types import ErrorCode, Topic
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -111,10 +111,10 @@ def test_sync_waits_for_a_descriptor(
             if self.tries < 4:
                 raise OutOfResources("t-0/0.log", "open", "Too many open files")
 
-    monkeypatch.setattr(server, "_RETRY_S", 0)
+    monkeypatch.setattr(sync_thread, "RETRY_S", 0)
     files = [Waiting(), Waiting()]
 
-    server._sync_all(files, 0.0)  # noqa: SLF001  # what the sync thread runs
+    sync_thread.sync_all(files)
 
     assert [each.tries for each in files] == [4, 4]
     assert "storage-error partition=t-0" in caplog.text

@@ -43,7 +43,7 @@ def test_failed_last_sync_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     async def play() -> None:
         server = Server(BrokerConfig({"kohort.durability": "fsync"}), tmp_path)
         await server.start("127.0.0.1", 0)
-        monkeypatch.setattr("kohort.node.server._sync_all", fail)
+        monkeypatch.setattr("kohort.node.sync_thread.sync_all", fail)
         async with asyncio.timeout(20):
             await server.stop()
 

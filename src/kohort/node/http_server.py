@@ -47,7 +47,7 @@ class HttpRequest:
 
 
 @value
-class HttpLimits:
+class HttpServerLimits:
     connections_max: int
     """A further one replaces the one whose request has been incomplete for longest, so that
     half-sent requests cannot keep other clients out."""
@@ -63,7 +63,7 @@ class HttpServer:
     """Serves requests under these host names. `purpose` is for the refusal of other names."""
 
     def __init__(
-        self, hosts: AllowedHosts, limits: HttpLimits, handle: Handler, *, purpose: str
+        self, hosts: AllowedHosts, limits: HttpServerLimits, handle: Handler, *, purpose: str
     ) -> None:
         self.hosts = hosts
         self.limits = limits

@@ -22,9 +22,9 @@ from kohort.node.broker import Broker
 from kohort.node.http_server import (
     SECONDS_MAX,
     HttpConnection,
-    HttpLimits,
     HttpRequest,
     HttpServer,
+    HttpServerLimits,
 )
 from kohort.node.metrics import Histogram
 from kohort.node.metrics_table import METRICS, Metric
@@ -67,7 +67,7 @@ class MetricsServer:
         self._registry = CollectorRegistry(support_collectors_without_names=True)
         self._registry.register(MetricsCollector(broker))
         ProcessCollector(registry=self._registry)
-        limits = HttpLimits(connections_max=CONNECTIONS_MAX, seconds_max=seconds_max)
+        limits = HttpServerLimits(connections_max=CONNECTIONS_MAX, seconds_max=seconds_max)
         self.http = HttpServer(hosts, limits, self._handle, purpose="the metrics are")
 
     def _handle(self, connection: HttpConnection, request: HttpRequest) -> None:

@@ -4,14 +4,10 @@ Nothing is decided here: this file carries bytes and time to `NodeLoop`.
 """
 
 import asyncio
-import os
-import resource
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
-from time import monotonic, perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from kohort.coordinator.commands import Command
@@ -21,7 +17,6 @@ from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import LogError, OutOfResources
 from kohort.log.limits import Limits as LogLimits
 from kohort.log.os_disk import OsDisk
-from kohort.log.sync_queue import PendingSync
 from kohort.node import dispatch, log_events
 from kohort.node.addresses import (
     BROKER_EXPOSED,
@@ -47,9 +42,11 @@ from kohort.node.request import Request, SlicedWork
 from kohort.node.runtime import InconsistentState
 from kohort.node.socket_transport import Channel, SocketTransport
 from kohort.node.storage_error_log import StorageErrorLog
+from kohort.node.sync_thread import RETRY_S, AwaitedSync, SyncThread
 from kohort.node.syncer import Syncer
+from kohort.node.system_limits import connections_max, start_failure
 from kohort.node.topics import Topics
-from kohort.types import DeadlineMillis, Millis
+from kohort.types import DeadlineMillis
 
 if TYPE_CHECKING:
     from kohort.node.control.fault_table import FaultTable
@@ -59,9 +56,6 @@ _CLEANING_BUDGET_BYTES: Final = 6 * 1024
 _CLEANING_PAUSE_S: Final = 0.0006
 """While there is something to clean: a few tenths of every millisecond, so that no response waits
 long for it."""
-
-_RETRY_S: Final = 0.2
-"""The pause before an operation for which there was no descriptor or memory is repeated."""
 
 _CLOSING_S: Final = 1.0
 """How long clients have to read the last responses when the node stops."""
@@ -82,53 +76,6 @@ class NodeFailed(Exception):
     """The node stopped because it could no longer guarantee durability or consistency."""
 
 
-class SyncThread:
-    """Syncs on a thread of its own; the result comes back to the event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, server: "Server") -> None:
-        self._loop = loop
-        self._server = server
-        self._executor = ThreadPoolExecutor(1, "sync")
-        self.take_delay: Callable[[], float] | None = None
-        """Returns how many seconds longer the next sync takes, in tests."""
-
-    def start(self, files: Sequence[PendingSync]) -> None:
-        delay_s = 0.0 if self.take_delay is None else self.take_delay()
-        future = self._executor.submit(_sync_all, files, delay_s)
-        future.add_done_callback(self._finished)
-
-    def _finished(self, future: "Future[float]") -> None:
-        self._loop.call_soon_threadsafe(self._server.sync_finished, future)
-
-    def close(self) -> None:
-        self._executor.shutdown(wait=True)
-
-
-def _sync_all(files: Sequence[PendingSync], delay_s: float) -> float:
-    """Return how many seconds it took."""
-    began = perf_counter()
-    if delay_s:
-        sleep(delay_s)
-    for file in files:
-        _sync_one(file)
-    return perf_counter() - began
-
-
-def _sync_one(file: PendingSync) -> None:
-    """Wait while the operating system has no descriptor or memory: nothing was synced then, so it
-    is not a failed sync."""
-    log = StorageErrorLog()
-    while True:
-        try:
-            file.sync()
-        except OutOfResources as error:
-            log.note(error)
-            log.write(Millis(round(monotonic() * 1000)))
-            sleep(_RETRY_S)
-        else:
-            return
-
-
 class Server:
     """One node: `start`, then `run` until `stopping` is set, then `stop`."""
 
@@ -144,7 +91,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._is_iteration_scheduled = False
         self._failure: NodeFailed | None = None
-        self._awaited_syncs: list[_AwaitedSync] = []
+        self._awaited_syncs: list[AwaitedSync] = []
         self._load_errors = StorageErrorLog()
         self._sync_thread: SyncThread | None = None
         self._http_servers: list[HttpServer] = []
@@ -182,7 +129,7 @@ class Server:
             broker,
             self._transport,
             self.clock,
-            _connections_max(),
+            connections_max(),
             group_deadlines=None if manual_clock is None else manual_clock.deadlines,
         )
         try:
@@ -190,7 +137,7 @@ class Server:
         except (OSError, UnicodeError) as error:
             self._close()
             where = Address(host=host, port=port)
-            raise NodeStartError(f"cannot listen on {where}: {_reason(error)}") from error
+            raise NodeStartError(f"cannot listen on {where}: {start_failure(error)}") from error
         listening, bound = Address(host=host, port=port), self._transport.bound_hosts
         usable = usable_address(listening, bound)
         broker.address = advertised_address(self._settings, usable)
@@ -240,10 +187,6 @@ class Server:
     def _resume(self, request: Request, work: SlicedWork) -> None:
         self._node.resume(request, work)
         self._iterate()
-
-    def now(self) -> Millis:
-        """The wall clock of the node."""
-        return self.clock.now()
 
     def _open_catalog(self) -> Catalog:
         prepare_data_directory(self._data, self._settings.data_directory_mode)
@@ -315,7 +258,7 @@ class Server:
 
     async def _sync(self, syncer: Syncer) -> None:
         """Wait until everything written so far is synced, or the disk has failed."""
-        awaited = _AwaitedSync()
+        awaited = AwaitedSync()
         self._awaited_syncs.append(awaited)
         syncer.hold(awaited)
         self._schedule_iteration()
@@ -365,7 +308,9 @@ class Server:
         except (OSError, UnicodeError) as error:
             self._stop_http()
             self._close()
-            raise NodeStartError(f"cannot serve {what} on {asked}: {_reason(error)}") from error
+            raise NodeStartError(
+                f"cannot serve {what} on {asked}: {start_failure(error)}"
+            ) from error
         self._http_servers.append(http)
         return Address(host=asked.host, port=port)
 
@@ -488,7 +433,7 @@ class Server:
             self._load_errors.note(error)
             self._load_errors.write(self.clock.now())
             self._node.start()
-            self._loop.call_later(_RETRY_S, self._load)
+            self._loop.call_later(RETRY_S, self._load)
             return
         except LogError as error:
             self._fail(error)
@@ -552,28 +497,3 @@ class Server:
         self.stopping.set()
         for awaited in self._awaited_syncs:
             awaited.release()
-
-
-class _AwaitedSync:
-    """Waits for a sync, or for its failure."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    def release(self) -> None:
-        self.event.set()
-
-
-def _connections_max() -> int:
-    """How many connections the limit of open files allows; the rest is for logs and other files."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limit - limit // 4
-
-
-def _reason(error: OSError | UnicodeError) -> str:
-    """The reason without the address, which asyncio adds and the message already has."""
-    if isinstance(error, UnicodeError):
-        return "invalid host name"
-    if isinstance(error, socket.gaierror) or error.errno is None:
-        return error.strerror or str(error)
-    return os.strerror(error.errno)
