@@ -236,14 +236,14 @@ def test_other_types_are_refused(cluster: RunningCluster, wrong: object) -> None
     cluster.create_topic("orders")
 
     with pytest.raises(TypeError, match="use text, bytes, a pair"):
-        cluster.produce("orders", [wrong])  # type: ignore[list-item]
+        cluster.produce("orders", [wrong])  # type: ignore[list-item]  # refused
 
 
 def test_a_key_that_is_a_number_is_refused(cluster: RunningCluster) -> None:
     cluster.create_topic("orders")
 
     with pytest.raises(TypeError, match="the key 5 is neither text nor bytes"):
-        cluster.produce("orders", [(5, "v")])  # type: ignore[list-item]
+        cluster.produce("orders", [(5, "v")])  # type: ignore[list-item]  # refused
 
 
 def test_a_topic_that_does_not_exist_is_named(cluster: RunningCluster) -> None:

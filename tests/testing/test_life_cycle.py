@@ -260,14 +260,14 @@ def test_request_that_waits_ends_when_the_node_stops(
     monkeypatch.setattr("kohort.node.control.operations.OPERATIONS", {"wait": wait_forever})
     messages: list[str] = []
 
-    def ask() -> None:
+    def ask(started: LocalNode[Any]) -> None:
         try:
-            node.request("wait", {})
+            started.request("wait", {})
         except ControlError as error:
             messages.append(str(error))
 
-    with kohort.Node() as node:
-        thread = threading.Thread(target=ask)
+    with kohort.Node() as started:
+        thread = threading.Thread(target=ask, args=(started,))
         thread.start()
         assert entered.wait(20)
     thread.join(20)
@@ -360,6 +360,7 @@ def test_node_that_ended_by_itself_says_so_and_starts_again() -> None:
         os.kill(node.pid, 9)
         failure = wait_until(lambda: node.failure, what="the process has ended")
 
+        assert failure is not None
         assert "exit code -9; its last log lines are" in str(failure)
         with pytest.raises(type(failure), match="exit code -9"):
             node.stop()

@@ -1,6 +1,7 @@
 """`Node.reset`: topics, groups and offsets are gone, also after a restart."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -79,7 +80,11 @@ def test_topics_groups_and_offsets_are_gone_also_after_a_restart(node: LocalNode
         assert list_groups(servers) == []
         assert committed(client, "simple") == ()
 
-    for restart in (node.restart, lambda: (node.kill(), node.start())):
+    def kill_and_start() -> None:
+        node.kill()
+        node.start()
+
+    for restart in (node.restart, kill_and_start):
         restart()
         assert list_topics(servers) == EMPTY
         assert list_groups(servers) == []
@@ -177,7 +182,8 @@ def test_idempotent_producer_and_its_consumer_begin_again(node: LocalNode[Any]) 
         assert producer.flush(20) == 0
         consumer = Consumer({**config, "group.id": "billing", "auto.offset.reset": "earliest"})
         consumer.subscribe(["orders"])
-        record = wait_until(lambda consumer=consumer: consumer.poll(0.2), 30)
+        record = wait_until(partial(consumer.poll, 0.2), 30)
+        assert record is not None
         assert (record.offset(), record.value()) == (0, value)
         consumer.close()
         node.reset()
@@ -186,7 +192,7 @@ def test_idempotent_producer_and_its_consumer_begin_again(node: LocalNode[Any]) 
 
 
 def test_unknown_operation_is_refused_with_the_known_ones(node: LocalNode[Any]) -> None:
-    with pytest.raises(ControlError, match="unknown operation 'rset': use one of .*reset"):
+    with pytest.raises(ControlError, match=r"unknown operation 'rset': use one of .*reset"):
         node.request("rset", {})
 
 

@@ -20,6 +20,7 @@ LEAN_PACKAGES = (
     "wire",
     "events",
     "text",
+    "conditions",
     "assignors",
     "log",
     "coordinator",
