@@ -265,7 +265,7 @@ def test_answer_of_a_follower_is_not_lost(faulty_node: FaultyNode) -> None:
                     generation_id=follower.generation,
                     member_id=follower.member_id,
                 ),
-                5,
+                3,
             )
 
     assert name(answer) == "NONE"
