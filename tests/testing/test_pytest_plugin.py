@@ -3,16 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from kohort.testing import failure_report, namespace, node
+from tests.testing.entry_point import PLUGIN, add_entry_point
 from tests.testing.running_cluster import running_cluster
 
 pytest_plugins = ["pytester"]
-
-PLUGIN = "kohort.testing.pytest_plugin"
 
 LOADED = (failure_report, namespace, node)
 """A test run in this process forgets the modules that it imports; these are imported before."""
@@ -346,7 +344,7 @@ def test_an_async_test_uses_the_fixture(pytester: pytest.Pytester) -> None:
 
 
 def test_the_plugin_may_be_named_twice(pytester: pytest.Pytester) -> None:
-    entry_point(pytester.path)
+    add_entry_point(pytester.path)
     pytester.makepyfile(USES_A_CLUSTER)
     pytester.makeconftest(f"pytest_plugins = ['{PLUGIN}']")
 
@@ -356,21 +354,13 @@ def test_the_plugin_may_be_named_twice(pytester: pytest.Pytester) -> None:
 
 
 def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:
-    entry_point(pytester.path)
+    add_entry_point(pytester.path)
     pytester.makepyfile(USES_A_CLUSTER)
 
     result = pytester.runpytest_subprocess("-p", "no:kohort")
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*fixture 'kohort_cluster' not found"])
-
-
-def entry_point(directory: Path) -> None:
-    """Register the plugin as the installed package does, for Python processes in the directory."""
-    found = directory / "kohort_entry_point-1.dist-info"
-    found.mkdir()
-    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: kohort-entry-point\nVersion: 1\n")
-    (found / "entry_points.txt").write_text(f"[pytest11]\nkohort = {PLUGIN}\n")
 
 
 def test_the_plugin_imports_no_other_module_of_kohort() -> None:
