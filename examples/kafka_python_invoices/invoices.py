@@ -68,7 +68,7 @@ class InvoiceService:
             invoice = make_invoice(order.value)
         except (ValueError, KeyError) as error:
             LOG.warning("order at %s-%s: %r", order.partition, order.offset, error)
-            headers = [("error", repr(error).encode())]
+            headers = [("error", type(error).__name__.encode())]
             return self._producer.send(
                 self._topics.dead_letters, key=order.key, value=order.value, headers=headers
             )

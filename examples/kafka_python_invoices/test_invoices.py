@@ -72,7 +72,7 @@ def test_an_order_that_cannot_be_read_does_not_block_the_next_one(deployment: De
     assert deployment.invoiced() == [1]
     (dead,) = deployment.cluster.records(deployment.topics.dead_letters)
     assert dead.value == b"{"
-    assert b"JSONDecodeError" in dict(dead.headers)["error"]
+    assert dict(dead.headers)["error"] == b"JSONDecodeError"
 
 
 def test_an_order_is_not_committed_if_its_invoice_is_refused(deployment: Deployment) -> None:
@@ -96,7 +96,7 @@ def test_the_service_continues_when_the_broker_is_restarted(deployment: Deployme
     with deployment.service():
         deployment.order(1)
         deployment.cluster.wait_for(deployment.group, lag=0)
-        deployment.cluster.node.restart()
+        deployment.cluster.restart()
         deployment.order(2)
         deployment.cluster.wait_for(deployment.group, members=1, stable=True, lag=0)
 

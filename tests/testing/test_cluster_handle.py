@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -21,32 +20,31 @@ from kohort.admin.errors import (
 )
 from kohort.testing.partitioner import murmur2
 from kohort.testing.values import ProducerRecord
-from tests.testing.running_cluster import RunningCluster, running_cluster
 from tests.wait import wait_until
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with running_cluster(tmp_path_factory.mktemp("node")) as cluster:
+def shared() -> Iterator[kohort.Node]:
+    with kohort.Node() as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(shared: RunningCluster) -> Iterator[RunningCluster]:
+def cluster(shared: kohort.Node) -> Iterator[kohort.Node]:
     """An empty cluster."""
     yield shared
     for topic in shared.topics():
         shared.delete_topic(topic)
 
 
-def values(cluster: RunningCluster, topic: str, **arguments: int) -> list[bytes | None]:
+def values(cluster: kohort.Node, topic: str, **arguments: int) -> list[bytes | None]:
     return [record.value for record in cluster.records(topic, **arguments)]
 
 
 # Topics
 
 
-def test_a_created_topic_is_listed_with_its_partitions(cluster: RunningCluster) -> None:
+def test_a_created_topic_is_listed_with_its_partitions(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=3)
     cluster.create_topic("payments")
 
@@ -54,7 +52,7 @@ def test_a_created_topic_is_listed_with_its_partitions(cluster: RunningCluster) 
     assert len(cluster.topics()["orders"].partitions) == 3
 
 
-def test_a_deleted_topic_is_not_listed(cluster: RunningCluster) -> None:
+def test_a_deleted_topic_is_not_listed(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     cluster.delete_topic("orders")
@@ -62,7 +60,7 @@ def test_a_deleted_topic_is_not_listed(cluster: RunningCluster) -> None:
     assert cluster.topics() == {}
 
 
-def test_settings_of_a_topic_may_be_numbers_and_booleans(cluster: RunningCluster) -> None:
+def test_settings_of_a_topic_may_be_numbers_and_booleans(cluster: kohort.Node) -> None:
     cluster.create_topic(
         "orders", settings={"retention.ms": 60_000, "message.timestamp.type": "LogAppendTime"}
     )
@@ -73,14 +71,14 @@ def test_settings_of_a_topic_may_be_numbers_and_booleans(cluster: RunningCluster
     assert record.timestamp > 5
 
 
-def test_a_topic_that_exists_is_refused(cluster: RunningCluster) -> None:
+def test_a_topic_that_exists_is_refused(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     with pytest.raises(TopicExists, match="'orders'"):
         cluster.create_topic("orders")
 
 
-def test_an_unknown_setting_is_refused(cluster: RunningCluster) -> None:
+def test_an_unknown_setting_is_refused(cluster: kohort.Node) -> None:
     with pytest.raises(InvalidRequest, match=r"retention\.mz"):
         cluster.create_topic("orders", settings={"retention.mz": 1})
 
@@ -88,7 +86,7 @@ def test_an_unknown_setting_is_refused(cluster: RunningCluster) -> None:
 # Records
 
 
-def test_values_are_text_or_bytes_or_none(cluster: RunningCluster) -> None:
+def test_values_are_text_or_bytes_or_none(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     offsets = cluster.produce("orders", ["é", b"\xff", None])
@@ -97,7 +95,7 @@ def test_values_are_text_or_bytes_or_none(cluster: RunningCluster) -> None:
     assert values(cluster, "orders") == ["é".encode(), b"\xff", None]
 
 
-def test_one_text_is_one_record(cluster: RunningCluster) -> None:
+def test_one_text_is_one_record(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     cluster.produce("orders", "first")
@@ -106,7 +104,7 @@ def test_one_text_is_one_record(cluster: RunningCluster) -> None:
     assert values(cluster, "orders") == [b"first", b"second"]
 
 
-def test_pairs_have_a_key(cluster: RunningCluster) -> None:
+def test_pairs_have_a_key(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     cluster.produce("orders", [("a", "1"), (None, b"2"), (b"b", None)])
@@ -115,7 +113,7 @@ def test_pairs_have_a_key(cluster: RunningCluster) -> None:
     assert found == [(b"a", b"1"), (None, b"2"), (b"b", None)]
 
 
-def test_a_whole_record_has_key_headers_timestamp_and_partition(cluster: RunningCluster) -> None:
+def test_a_whole_record_has_key_headers_timestamp_and_partition(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     given = ProducerRecord("1", "a", [("h", "x"), ("h", b"y")], timestamp=17, partition=1)
 
@@ -127,7 +125,7 @@ def test_a_whole_record_has_key_headers_timestamp_and_partition(cluster: Running
     assert record.partition == 1
 
 
-def test_arguments_are_for_records_that_do_not_have_them(cluster: RunningCluster) -> None:
+def test_arguments_are_for_records_that_do_not_have_them(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     own = ProducerRecord("2", "own", {"h": "own"}, timestamp=2, partition=0)
 
@@ -148,7 +146,7 @@ def test_arguments_are_for_records_that_do_not_have_them(cluster: RunningCluster
     )
 
 
-def test_records_without_a_key_go_to_the_partitions_in_turn(cluster: RunningCluster) -> None:
+def test_records_without_a_key_go_to_the_partitions_in_turn(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=3)
 
     cluster.produce("orders", ["1", "2"])
@@ -158,7 +156,7 @@ def test_records_without_a_key_go_to_the_partitions_in_turn(cluster: RunningClus
     assert found == [(0, b"1"), (0, b"4"), (1, b"2"), (2, b"3")]
 
 
-def test_offsets_are_in_the_order_of_the_records(cluster: RunningCluster) -> None:
+def test_offsets_are_in_the_order_of_the_records(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     cluster.produce("orders", ["old"], partition=1)
 
@@ -167,7 +165,7 @@ def test_offsets_are_in_the_order_of_the_records(cluster: RunningCluster) -> Non
     assert offsets == [0, 1, 1, 2]
 
 
-def test_keys_have_the_partitions_of_librdkafka(cluster: RunningCluster) -> None:
+def test_keys_have_the_partitions_of_librdkafka(cluster: kohort.Node) -> None:
     keys = [f"key-{number}" for number in range(50)]
     cluster.create_topic("ours", partitions=7)
     cluster.create_topic("theirs", partitions=7)
@@ -190,7 +188,7 @@ def test_the_hash_is_that_of_another_client(key: bytes) -> None:
     assert murmur2(key) == kafka_python.murmur2(key) & 0xFFFFFFFF
 
 
-def test_records_from_an_offset_on_in_one_partition(cluster: RunningCluster) -> None:
+def test_records_from_an_offset_on_in_one_partition(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     cluster.produce("orders", ["1", "2", "3"], partition=0)
     cluster.produce("orders", ["4", "5", "6"], partition=1)
@@ -201,7 +199,7 @@ def test_records_from_an_offset_on_in_one_partition(cluster: RunningCluster) -> 
     assert values(cluster, "orders", partition=1, start=99) == []
 
 
-def test_records_begin_where_the_log_does(cluster: RunningCluster) -> None:
+def test_records_begin_where_the_log_does(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
     cluster.produce("orders", ["1", "2", "3"])
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
@@ -212,7 +210,7 @@ def test_records_begin_where_the_log_does(cluster: RunningCluster) -> None:
     assert values(cluster, "orders", start=1) == [b"3"]
 
 
-def test_many_large_records_are_several_batches(cluster: RunningCluster) -> None:
+def test_many_large_records_are_several_batches(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     given = [b"%06d" % number + b"x" * 10_000 for number in range(300)]
 
@@ -222,7 +220,7 @@ def test_many_large_records_are_several_batches(cluster: RunningCluster) -> None
     assert values(cluster, "orders") == given
 
 
-def test_a_topic_without_records_has_none(cluster: RunningCluster) -> None:
+def test_a_topic_without_records_has_none(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     offsets = cluster.produce("orders", [])
@@ -232,21 +230,21 @@ def test_a_topic_without_records_has_none(cluster: RunningCluster) -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, ("a", "b", "c"), ["nested"]])
-def test_other_types_are_refused(cluster: RunningCluster, wrong: object) -> None:
+def test_other_types_are_refused(cluster: kohort.Node, wrong: object) -> None:
     cluster.create_topic("orders")
 
     with pytest.raises(TypeError, match="use text, bytes, a pair"):
         cluster.produce("orders", [wrong])  # type: ignore[list-item]  # refused
 
 
-def test_a_key_that_is_a_number_is_refused(cluster: RunningCluster) -> None:
+def test_a_key_that_is_a_number_is_refused(cluster: kohort.Node) -> None:
     cluster.create_topic("orders")
 
     with pytest.raises(TypeError, match="the key 5 is neither text nor bytes"):
         cluster.produce("orders", [(5, "v")])  # type: ignore[list-item]  # refused
 
 
-def test_a_topic_that_does_not_exist_is_named(cluster: RunningCluster) -> None:
+def test_a_topic_that_does_not_exist_is_named(cluster: kohort.Node) -> None:
     for call in (cluster.records, cluster.end_offsets, cluster.delete_topic):
         with pytest.raises(NoSuchTopic, match="'orders'"):
             call("orders")
@@ -254,7 +252,7 @@ def test_a_topic_that_does_not_exist_is_named(cluster: RunningCluster) -> None:
         cluster.produce("orders", ["1"])
 
 
-def test_a_partition_that_does_not_exist_is_named(cluster: RunningCluster) -> None:
+def test_a_partition_that_does_not_exist_is_named(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
 
     with pytest.raises(NoSuchTopic, match="'orders' has no partition 2: it has 0 to 1"):
@@ -263,7 +261,7 @@ def test_a_partition_that_does_not_exist_is_named(cluster: RunningCluster) -> No
         cluster.records("orders", partition=2)
 
 
-def test_a_record_that_is_too_large_is_refused(cluster: RunningCluster) -> None:
+def test_a_record_that_is_too_large_is_refused(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", settings={"max.message.bytes": 100})
 
     with pytest.raises(BrokerError, match="orders:0"):
@@ -273,7 +271,7 @@ def test_a_record_that_is_too_large_is_refused(cluster: RunningCluster) -> None:
 # Groups
 
 
-def test_commits_of_a_group_without_members_are_read_back(cluster: RunningCluster) -> None:
+def test_commits_of_a_group_without_members_are_read_back(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=2)
     cluster.produce("orders", ["1", "2", "3"], partition=0)
 
@@ -285,7 +283,7 @@ def test_commits_of_a_group_without_members_are_read_back(cluster: RunningCluste
     assert cluster.end_offsets("orders") == {("orders", 0): 3, ("orders", 1): 0}
 
 
-def test_a_group_that_does_not_exist_has_nothing(cluster: RunningCluster) -> None:
+def test_a_group_that_does_not_exist_has_nothing(cluster: kohort.Node) -> None:
     assert cluster.committed("unknown") == {}
     assert cluster.members("unknown") == ()
     assert cluster.rebalances("unknown") == ()
@@ -294,7 +292,7 @@ def test_a_group_that_does_not_exist_has_nothing(cluster: RunningCluster) -> Non
 
 
 def test_members_have_their_assignments_and_rebalances_are_recorded(
-    cluster: RunningCluster,
+    cluster: kohort.Node,
 ) -> None:
     cluster.create_topic("orders", partitions=2)
     cluster.produce("orders", ["1", "2"], partition=0)
@@ -328,20 +326,18 @@ def test_members_have_their_assignments_and_rebalances_are_recorded(
 # The connection
 
 
-@pytest.mark.parametrize("is_same_port", [True, False])
-def test_helpers_continue_after_a_restart(tmp_path: Path, *, is_same_port: bool) -> None:
-    with running_cluster(tmp_path) as cluster:
+def test_helpers_continue_after_a_restart() -> None:
+    with kohort.Node() as cluster:
         cluster.create_topic("orders")
         cluster.produce("orders", ["1"])
-        port = int(cluster.bootstrap_servers.rpartition(":")[2])
 
-        cluster.restart(port=port if is_same_port else 0)
+        cluster.restart()
 
         assert cluster.produce("orders", ["2"]) == [1]
         assert values(cluster, "orders") == [b"1", b"2"]
 
 
-def test_threads_may_share_a_cluster(cluster: RunningCluster) -> None:
+def test_threads_may_share_a_cluster(cluster: kohort.Node) -> None:
     cluster.create_topic("orders", partitions=4)
 
     def work(number: int) -> None:

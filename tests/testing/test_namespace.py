@@ -11,13 +11,12 @@ from kohort.admin.errors import AdminError
 from kohort.testing.namespace import Namespace
 from kohort.testing.real_cluster import NotOnRealKafka, RealCluster
 from tests.apache.shared import SharedKafka
-from tests.testing.running_cluster import RunningCluster, running_cluster
 from tests.wait import wait_until
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with running_cluster(tmp_path_factory.mktemp("node")) as cluster:
+def cluster() -> Iterator[kohort.Node]:
+    with kohort.Node() as cluster:
         yield cluster
 
 
@@ -33,7 +32,7 @@ def join(cluster: Namespace, group: str, topic: str) -> kohort.Consumer:
     return consumer
 
 
-def test_names_are_unique_and_show_the_test(cluster: RunningCluster) -> None:
+def test_names_are_unique_and_show_the_test(cluster: kohort.Node) -> None:
     label = "gw0 test_orders[a.b_c]"
     with Namespace(cluster, label) as first, Namespace(cluster, label) as second:
         names = [first.topic("orders"), first.topic("orders"), second.topic("orders")]
@@ -44,7 +43,7 @@ def test_names_are_unique_and_show_the_test(cluster: RunningCluster) -> None:
         assert re.fullmatch("gw0-test-orders-a-b-c-[0-9a-f]{8}-orders-2", names[1])
 
 
-def test_a_long_or_strange_label_makes_valid_names(cluster: RunningCluster) -> None:
+def test_a_long_or_strange_label_makes_valid_names(cluster: kohort.Node) -> None:
     for label in ("x" * 500, "тест", ""):
         with Namespace(cluster, label) as namespace:
             topic = namespace.topic("заказы")
@@ -52,7 +51,7 @@ def test_a_long_or_strange_label_makes_valid_names(cluster: RunningCluster) -> N
             assert topic in cluster.topics()
 
 
-def test_helpers_take_names_of_the_cluster(cluster: RunningCluster) -> None:
+def test_helpers_take_names_of_the_cluster(cluster: kohort.Node) -> None:
     with Namespace(cluster) as namespace:
         topic = namespace.topic(partitions=2, settings={"max.message.bytes": 1000})
         group = namespace.group()
@@ -64,7 +63,7 @@ def test_helpers_take_names_of_the_cluster(cluster: RunningCluster) -> None:
         assert cluster.committed(group) == {(topic, 0): 1}
 
 
-def test_topics_and_groups_are_removed(cluster: RunningCluster) -> None:
+def test_topics_and_groups_are_removed(cluster: kohort.Node) -> None:
     with Namespace(cluster) as namespace:
         topic, group = namespace.topic(), namespace.group()
         namespace.group("never-used")
@@ -75,7 +74,7 @@ def test_topics_and_groups_are_removed(cluster: RunningCluster) -> None:
 
 
 def test_a_topic_that_the_test_has_deleted_is_no_failure(
-    cluster: RunningCluster, caplog: pytest.LogCaptureFixture
+    cluster: kohort.Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Namespace(cluster) as namespace:
         namespace.delete_topic(namespace.topic())
@@ -83,7 +82,7 @@ def test_a_topic_that_the_test_has_deleted_is_no_failure(
     assert caplog.records == []
 
 
-def test_a_group_whose_member_is_still_connected_is_removed(cluster: RunningCluster) -> None:
+def test_a_group_whose_member_is_still_connected_is_removed(cluster: kohort.Node) -> None:
     with ExitStack() as stack:
         with Namespace(cluster) as namespace:
             group = namespace.group()
@@ -92,10 +91,8 @@ def test_a_group_whose_member_is_still_connected_is_removed(cluster: RunningClus
         assert group not in cluster.groups()
 
 
-def test_a_cluster_that_is_gone_is_logged_and_no_failure(
-    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    with running_cluster(tmp_path_factory.mktemp("node")) as cluster:
+def test_a_cluster_that_is_gone_is_logged_and_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    with kohort.Node() as cluster:
         address = cluster.bootstrap_servers
         real = RealCluster(address)
         namespace = Namespace(real)
@@ -111,7 +108,7 @@ def test_a_cluster_that_is_gone_is_logged_and_no_failure(
         real.records(topic)
 
 
-def test_rebalances_are_those_since_the_namespace_was_made(cluster: RunningCluster) -> None:
+def test_rebalances_are_those_since_the_namespace_was_made(cluster: kohort.Node) -> None:
     with Namespace(cluster) as earlier:
         join(earlier, earlier.group(), earlier.topic()).close()
 
@@ -157,3 +154,25 @@ def test_a_real_kafka_has_no_faults_no_clock_and_no_recorded_rebalances(
     with pytest.raises(NotOnRealKafka, match="rebalances"):
         Namespace(real).rebalances("billing")
     real.disconnect()
+
+
+def test_a_real_kafka_is_neither_stopped_nor_started(apache_kafka: SharedKafka) -> None:
+    namespace = Namespace(RealCluster(apache_kafka.bootstrap_servers))
+
+    for action in (namespace.start, namespace.kill, namespace.restart):
+        with pytest.raises(NotOnRealKafka, match="neither stopped nor started"):
+            action()
+    namespace.node.disconnect()
+
+
+def test_a_test_restarts_and_kills_the_node_of_its_names() -> None:
+    with kohort.Node() as node, Namespace(node) as namespace:
+        topic = namespace.topic()
+
+        namespace.restart()
+        assert namespace.produce(topic, ["1"]) == [0]
+        namespace.kill()
+        assert not node.is_running
+        assert namespace.start() is namespace
+
+        assert [record.value for record in namespace.records(topic)] == [b"1"]

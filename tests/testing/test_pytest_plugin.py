@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+import kohort
 from kohort.testing import failure_report, namespace, node
 from tests.testing.entry_point import PLUGIN, add_entry_point
-from tests.testing.running_cluster import running_cluster
 
 pytest_plugins = ["pytester"]
 
@@ -53,8 +53,8 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 
 @pytest.fixture(scope="module")
-def other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_cluster(tmp_path_factory.mktemp("node")) as cluster:
+def other_cluster() -> Iterator[str]:
+    with kohort.Node() as cluster:
         yield cluster.bootstrap_servers
 
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from kohort.admin import groups as group_admin
 from kohort.admin import offsets as offset_admin
@@ -56,13 +56,26 @@ class ClusterHandle(ABC):
     def __init__(self) -> None:
         self._connection_lock = threading.Lock()
         self._connected: Cluster | None = None
-        self._connected_to = ""
         self._partitioner = Partitioner()
 
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
         """The `bootstrap.servers` for Kafka clients."""
+
+    # Life cycle
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Start the node again with its port and its data, after `kill`."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Stop the node as a crash does."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Shut the node down cleanly, and start it again with its port and its data."""
 
     # Waits, faults and clock
 
@@ -301,15 +314,10 @@ class ClusterHandle(ABC):
                 self._connected = None
 
     def _cluster(self) -> Cluster:
-        """The connection, which is opened again if the cluster has another address now."""
         address = self.bootstrap_servers
         with self._connection_lock:
-            if self._connected is not None and self._connected_to != address:
-                self._connected.close()
-                self._connected = None
             if self._connected is None:
                 self._connected = open_cluster(address, options=_OPTIONS, timeout_ms=TIMEOUT_MS)
-                self._connected_to = address
             return self._connected
 
 

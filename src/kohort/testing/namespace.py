@@ -53,6 +53,16 @@ class Namespace(ClusterHandle):
     def bootstrap_servers(self) -> str:
         return self.node.bootstrap_servers
 
+    def start(self) -> Self:
+        self.node.start()
+        return self
+
+    def kill(self) -> None:
+        self.node.kill()
+
+    def restart(self) -> None:
+        self.node.restart()
+
     @property
     def _channel(self) -> ControlChannel | None:
         return self.node._channel  # noqa: SLF001  # a handle like this one

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FIRST: Final = Offset(0)
 _BETWEEN_LOOKS_S: Final = 0.01
+_NO_LIFE_CYCLE: Final = "a real Kafka cluster is neither stopped nor started by a test"
 
 
 class NotOnRealKafka(SkipTest):
@@ -35,6 +36,15 @@ class RealCluster(ClusterHandle):
     @property
     def bootstrap_servers(self) -> str:
         return self._bootstrap_servers
+
+    def start(self) -> NoReturn:
+        raise NotOnRealKafka(_NO_LIFE_CYCLE)
+
+    def kill(self) -> NoReturn:
+        raise NotOnRealKafka(_NO_LIFE_CYCLE)
+
+    def restart(self) -> NoReturn:
+        raise NotOnRealKafka(_NO_LIFE_CYCLE)
 
     @property
     def faults(self) -> NoReturn:
