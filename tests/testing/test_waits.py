@@ -1,5 +1,6 @@
 """Waits for groups of a node, with real consumers."""
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -275,3 +276,16 @@ def test_many_threads_wait_for_the_same_group(node: WaitNode, waits: Waits) -> N
             thread.join()
 
     assert [each.assigned for each in found] == [PARTITIONS] * 30
+
+
+def test_a_timeout_in_an_event_loop_says_that_the_loop_did_not_run(waits: Waits) -> None:
+    async def wait() -> None:
+        waits.wait_for("billing", members=1, timeout=0.01)
+
+    with pytest.raises(WaitTimeout) as in_a_loop:
+        asyncio.run(wait())
+    with pytest.raises(WaitTimeout) as without_a_loop:
+        waits.wait_for("billing", members=1, timeout=0.01)
+
+    assert "use `await asyncio.to_thread(cluster.wait_for, ...)`" in str(in_a_loop.value)
+    assert "asyncio" not in str(without_a_loop.value)

@@ -1,9 +1,10 @@
 """Waits for conditions of groups. The node answers when they hold; nothing polls."""
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kohort.admin.group_monitor.events_fold import ended_rebalance
 from kohort.admin.group_monitor.views import ObservedRebalance
@@ -17,12 +18,17 @@ from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartiti
 
 Body: TypeAlias = Mapping[str, Any]
 
+_LOOP_BLOCKED: Final = (
+    "The event loop of this thread did not run during the wait. If the consumer runs in it, use"
+    " `await asyncio.to_thread(cluster.wait_for, ...)`."
+)
+
 
 class WaitTimeout(TimeoutError):
     """The condition did not hold in time. The text says what is missing, and the last events."""
 
     def __init__(self, message: str, missing: Sequence[str], group: GroupSnapshot) -> None:
-        super().__init__(message)
+        super().__init__(f"{message}\n{_LOOP_BLOCKED}" if _is_in_event_loop() else message)
         self.missing = tuple(missing)
         """A clause for each condition that did not hold."""
         self.group = group
@@ -171,3 +177,11 @@ def _read_commit(found: Mapping[str, Any]) -> AcceptedCommit:
         metadata=found["metadata"],
         committed_ms=found["committed_ms"],
     )
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
