@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from page_views import ViewStore, count_views, make_consumer
 
-from kohort.testing.namespace import Namespace
+from kohort.testing import GroupSnapshot, Namespace
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ class Deployment:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def wait_for(self, **conditions: Any) -> Any:
+    async def wait_for(self, **conditions: Any) -> GroupSnapshot:
         return await asyncio.to_thread(self.cluster.wait_for, self.group, **conditions)
 
     def view(self, *pages: str) -> None:

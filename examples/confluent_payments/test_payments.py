@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.testing.namespace import Namespace
+from kohort.testing import Namespace
 
 SERVICE = Path(__file__).with_name("payments.py")
 

@@ -9,7 +9,7 @@ import pytest
 from faststream.kafka import KafkaBroker
 from shipping import LocalCarrier, Order, make_app
 
-from kohort.testing.namespace import Namespace
+from kohort.testing import Namespace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kohort(fresh=True)]
 

@@ -9,7 +9,7 @@ import pytest
 from invoices import InvoiceService, Topics
 from kafka.errors import MessageSizeTooLargeError
 
-from kohort.testing.namespace import Namespace
+from kohort.testing import Namespace
 
 
 class Deployment:

@@ -1,7 +1,8 @@
 """Kafka's consumer-group system in Python: coordinator, node, consumer and data pipeline."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from kohort.lazy_names import import_name
 
 if TYPE_CHECKING:
     from kohort.client import errors
@@ -39,12 +40,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that a node does not load the consumer."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(home)
-    return module if home.endswith(f".{name}") else getattr(module, name)
+    return import_name(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:
