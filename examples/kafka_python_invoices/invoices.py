@@ -41,12 +41,15 @@ class InvoiceService:
             enable_auto_commit=False,
             **consumer_options,
         )
+        # Load the partitions of the topic. If the leader of a group joins without them, the group
+        # rebalances a second time. kafka-python 3.0 loses its new assignment if a poll ends then.
+        self._consumer.partitions_for_topic(topics.orders)
 
     def run(self) -> None:
         """Write invoices until `stop` is called. Raises KafkaError if one is refused."""
         try:
             while not self._stopped.is_set():
-                batches = self._consumer.poll(timeout_ms=100)
+                batches = self._consumer.poll(timeout_ms=500)
                 records = [record for batch in batches.values() for record in batch]
                 if records:
                     self._write(records)

@@ -83,7 +83,7 @@ def test_an_order_is_not_committed_if_its_invoice_is_refused(deployment: Deploym
         deployment.service() as running,
         pytest.raises(MessageSizeTooLargeError),
     ):
-        running.result(timeout=5)
+        running.result(timeout=10)
 
     with deployment.service():
         deployment.cluster.wait_for(deployment.group, lag=0)
