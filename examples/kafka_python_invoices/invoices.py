@@ -14,12 +14,13 @@ from types import FrameType
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.producer.future import FutureRecordMetadata
 
 LOG = logging.getLogger("invoices")
 
 ACKNOWLEDGED_WITHIN_S = 30
+RETRY_AFTER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,9 @@ class InvoiceService:
         """Write invoices until `stop` is called. Raises KafkaError if one is refused."""
         try:
             while not self._stopped.is_set():
-                batches = self._consumer.poll(timeout_ms=500)
-                records = [record for batch in batches.values() for record in batch]
-                if records:
-                    self._write(records)
+                orders = self._poll()
+                if orders:
+                    self._write(orders)
                     self._commit()
         finally:
             self._consumer.close()
@@ -60,6 +60,15 @@ class InvoiceService:
 
     def stop(self) -> None:
         self._stopped.set()
+
+    def _poll(self) -> list[ConsumerRecord]:
+        try:
+            batches = self._consumer.poll(timeout_ms=500)
+        except KafkaConnectionError as error:
+            LOG.warning("the broker is not available: %s", error)
+            self._stopped.wait(RETRY_AFTER_S)
+            return []
+        return [record for batch in batches.values() for record in batch]
 
     def _write(self, orders: list[ConsumerRecord]) -> None:
         sent = [self._send(order) for order in orders]

@@ -24,6 +24,7 @@ class Deployment:
 
     @contextmanager
     def service(self) -> Iterator["Future[None]"]:
+        """Run the service. An error that has stopped it is raised at the end of the block."""
         service = InvoiceService(
             self.topics,
             self.cluster.bootstrap_servers,
@@ -32,10 +33,12 @@ class Deployment:
             heartbeat_interval_ms=100,
         )
         with ThreadPoolExecutor() as executor:
+            running = executor.submit(service.run)
             try:
-                yield executor.submit(service.run)
+                yield running
             finally:
                 service.stop()
+                running.result(timeout=10)
 
     def order(self, *numbers: int) -> None:
         orders = [{"id": number, "count": 2, "price": 5} for number in numbers]
@@ -79,9 +82,9 @@ def test_an_order_is_not_committed_if_its_invoice_is_refused(deployment: Deploym
     deployment.order(1, 2, 3)
     faults = deployment.cluster.faults
     with (
+        pytest.raises(MessageSizeTooLargeError),
         faults.error("Produce", "MESSAGE_TOO_LARGE", topic=deployment.topics.invoices),
         deployment.service() as running,
-        pytest.raises(MessageSizeTooLargeError),
     ):
         running.result(timeout=10)
 
