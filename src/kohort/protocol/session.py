@@ -5,12 +5,11 @@ requests and matches responses in order. A driver moves its bytes and passes it 
 that is not the expected response ends the session: later responses could not be matched.
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeAlias
 
 from kohort.protocol.errors import (
@@ -226,7 +225,9 @@ class Session:
 
     def _request_versions(self, chosen: int) -> None:
         body = ApiVersionsRequest(
-            client_software_name="kohort", client_software_version=_software_version()
+            client_software_name="kohort",
+            # The package itself is not imported here: its public names include the node.
+            client_software_version=sys.modules["kohort"].__version__,
         )
         self._encode(body, API_VERSIONS_KEY, chosen, None)
 
@@ -261,11 +262,3 @@ def _key_of(body: object) -> int:
     api_key = schema_of(type(body)).api_key
     assert api_key is not None, f"{type(body).__name__} is not a request"
     return api_key
-
-
-@cache
-def _software_version() -> str:
-    try:
-        return version("kohort")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "unknown"
