@@ -5,6 +5,7 @@ the same number of empty functions, each in a pytest process; the start of the n
 A fresh node is started and stopped in this process. The other side is the wanted time.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import kohort
+from bench.kit.brokers import compiled_python
 from bench.kit.figures import Figure, Taken, at_most
 from bench.kit.harness import Effort, tell
 from kohort.testing.namespace import Namespace
@@ -56,7 +58,12 @@ def _fixture_ms(rounds: int, tests: int) -> list[float]:
 def _pytest_ms(file: Path) -> float:
     words = ["-p", _PLUGIN, "-p", "no:cacheprovider", "-q", f"--rootdir={file.parent}", f"{file}"]
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "pytest", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **compiled_python()},
+    )
     return (time.perf_counter() - start) * 1000
 
 

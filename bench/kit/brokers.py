@@ -100,6 +100,13 @@ class Broker(ABC):
     @abstractmethod
     def _find_port(self, process: subprocess.Popen[str]) -> int: ...
 
+    def _first_line(self, process: subprocess.Popen[str]) -> str:
+        assert process.stdout is not None, "it is a pipe"
+        line = process.stdout.readline()
+        if not line:
+            raise CannotDo(f"{self.name} did not start: {self._last_words()}")
+        return line
+
     def start(self) -> float:
         """Start it; return the seconds until a member has joined a group."""
         assert self._process is None, "it runs already"
@@ -197,23 +204,17 @@ class KohortBroker(Broker):
         words += ["--set", f"kohort.durability={'fsync' if self.is_synced else 'os'}"]
         for name, setting in COMMON.items():
             words += ["--set", f"{name}={setting}"]
-        # As on any machine where it was installed: Python finds what it has compiled before.
-        compiled = {"PYTHONPYCACHEPREFIX": _compiled().name, "PYTHONDONTWRITEBYTECODE": ""}
         with self.journal.open("ab") as log:
             return subprocess.Popen(
                 words,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, **compiled, **self.environment},
+                env={**os.environ, **compiled_python(), **self.environment},
             )
 
     def _find_port(self, process: subprocess.Popen[str]) -> int:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        if not said:
-            raise CannotDo(f"kohort did not start: {self._last_words()}")
-        return int(said.rpartition(":")[2])
+        return int(self._first_line(process).rpartition(":")[2])
 
 
 class KafkaBroker(Broker):
@@ -260,9 +261,14 @@ class KafkaBroker(Broker):
             )
 
 
+def compiled_python() -> dict[str, str]:
+    """As on any machine where it was installed: Python finds what it has compiled before."""
+    return {"PYTHONPYCACHEPREFIX": _compiled().name, "PYTHONDONTWRITEBYTECODE": ""}
+
+
 @cache
 def _compiled() -> tempfile.TemporaryDirectory[str]:
-    """The bytecode directory of all nodes started here; removed when this process ends."""
+    """The bytecode directory of all programs started here; removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="kohort-bench-")
 
 
