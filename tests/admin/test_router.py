@@ -363,6 +363,7 @@ def test_not_controller_is_retried(
         exchange.answer = refuse(exchange.answer)
         pass_through(exchange)
 
+    topics.create_topic(cluster_of_three, Topic(node.name_group()), partitions=1)
     brokers.play(CreateTopicsRequest, refuse_unmade)
     topic = Topic(node.name_group())
 
@@ -370,7 +371,18 @@ def test_not_controller_is_retried(
     with pytest.raises(TopicExists):
         topics.create_topic(cluster_of_three, topic, partitions=1)
 
-    assert len(brokers.asked(CreateTopicsRequest)) == 2
+    assert len(brokers.asked(CreateTopicsRequest)) == 3
+
+
+def test_the_controller_is_found_once(
+    node: node_cluster.Cluster, brokers: FaultyBrokers, cluster_of_three: Cluster
+) -> None:
+    topics.create_topic(cluster_of_three, Topic(node.name_group()), partitions=1)
+    found = len(brokers.asked(MetadataRequest))
+
+    topics.create_topic(cluster_of_three, Topic(node.name_group()), partitions=1)
+
+    assert len(brokers.asked(MetadataRequest)) == found
 
 
 def test_a_name_that_cannot_be_encoded_is_rejected(cluster: Cluster) -> None:

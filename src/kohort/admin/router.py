@@ -117,6 +117,8 @@ class Router:
         self._timeout_ms = timeout_ms
         self._connections: defaultdict[Address, _BrokerConnection] = defaultdict(_BrokerConnection)
         self._brokers: dict[BrokerId, BrokerEndpoint] = {}
+        self._controller_id: BrokerId | None = None
+        """The broker that has answered the last request to the controller."""
         self._leaders: dict[TopicPartition, BrokerEndpoint] = {}
 
     def close(self) -> None:
@@ -159,7 +161,9 @@ class Router:
         """The controller's response. A KRaft cluster names any broker, which forwards it."""
         deadline = self._deadline()
         while True:
-            controller_id = self._metadata((), deadline).controller_id
+            controller_id, self._controller_id = self._controller_id, None
+            if controller_id is None:
+                controller_id = self._metadata((), deadline).controller_id
             broker = self._brokers.get(controller_id)
             reason = f"the controller, broker {controller_id}, is not available"
             if broker is not None:
@@ -170,7 +174,10 @@ class Router:
                 except ProtocolError as error:
                     raise ClusterUnreachable(_describe(broker, body, error)) from None
                 else:
-                    if code_of(response) != ErrorCode.NOT_CONTROLLER or not self._pause(deadline):
+                    if code_of(response) != ErrorCode.NOT_CONTROLLER:
+                        self._controller_id = controller_id
+                        return response
+                    if not self._pause(deadline):
                         return response
                     continue
             if not self._pause(deadline):
