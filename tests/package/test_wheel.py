@@ -13,6 +13,7 @@ import pytest
 import kohort
 from kohort.cli.app import COMMANDS
 from tests.package.environment import ROOT, Environment
+from tests.testing.guide_programs import TESTS, write_tests
 
 NEEDS_AN_EXTRA = sorted(set(COMMANDS) - {"serve"})
 
@@ -138,20 +139,27 @@ def test_an_api_whose_extra_is_missing_names_it_in_one_sentence(
     assert f"pip install 'kohort[{extra}]'" in last
 
 
-def test_the_pytest_plugin_is_there_without_any_configuration(
+def test_the_tests_of_the_guide_pass_without_any_extra_or_configuration(
     with_pytest: Environment, tmp_path: Path
 ) -> None:
-    (tmp_path / "test_orders.py").write_text(
-        "def test_orders(kohort_cluster):\n"
-        "    orders = kohort_cluster.topic('orders', partitions=2)\n"
-        "    kohort_cluster.produce(orders, ['1', '2'])\n"
-        "    values = [record.value for record in kohort_cluster.records(orders)]\n"
-        "    assert values == [b'1', b'2']\n",
-        "utf-8",
-    )
+    write_tests(tmp_path)
 
     ended = with_pytest.run("pytest", "-W", "error", "-p", "no:cacheprovider", f"{tmp_path}")
 
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     assert f"kohort-{kohort.__version__}" in ended.stdout
-    assert " 1 passed in " in ended.stdout
+    assert f" {len(TESTS)} passed in " in ended.stdout
+
+
+def test_a_failed_test_shows_its_rebalances_without_any_extra(
+    with_pytest: Environment, tmp_path: Path
+) -> None:
+    write_tests(tmp_path)
+    test = tmp_path / "test_0.py"
+    test.write_text(test.read_text("utf-8").replace("members=1", "members=2, timeout=0.2"), "utf-8")
+
+    ended = with_pytest.run("pytest", "-p", "no:cacheprovider", f"{test}")
+
+    assert ended.returncode == 1
+    assert "has 1 member, 2 were expected" in ended.stdout
+    assert "- Rebalances (call) -" in ended.stdout

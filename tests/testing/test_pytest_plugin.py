@@ -8,6 +8,7 @@ import pytest
 
 import kohort
 from kohort.testing import failure_report, namespace, node
+from tests.apache.shared import SharedKafka
 from tests.testing.entry_point import PLUGIN, add_entry_point
 
 pytest_plugins = ["pytester"]
@@ -56,6 +57,15 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 def other_cluster() -> Iterator[str]:
     with kohort.Node() as cluster:
         yield cluster.bootstrap_servers
+
+
+@pytest.fixture(params=["kohort", "apache"])
+def any_cluster(request: pytest.FixtureRequest) -> str:
+    if request.param == "kohort":
+        address: str = request.getfixturevalue("other_cluster")
+        return address
+    kafka: SharedKafka = request.getfixturevalue("apache_kafka")
+    return kafka.bootstrap_servers
 
 
 # Fixtures
@@ -232,17 +242,40 @@ def test_a_failed_test_without_a_cluster_shows_nothing(pytester: pytest.Pytester
 # A real Kafka
 
 
-def test_the_same_tests_run_on_a_real_kafka(pytester: pytest.Pytester, other_cluster: str) -> None:
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_same_tests_run_on_a_real_kafka(
+    pytester: pytest.Pytester, any_cluster: str, workers: str
+) -> None:
     pytester.makepyfile(
         USES_A_CLUSTER
         + f"""
     def test_address(kohort_cluster, kohort_node):
-        assert kohort_cluster.bootstrap_servers == "{other_cluster}"
-        assert kohort_node.bootstrap_servers == "{other_cluster}"
+        assert kohort_cluster.bootstrap_servers == "{any_cluster}"
+        assert kohort_node.bootstrap_servers == "{any_cluster}"
     """
     )
 
-    run(pytester, "--kohort-real", other_cluster).assert_outcomes(passed=2)
+    run(pytester, "--kohort-real", any_cluster, "-n", workers).assert_outcomes(passed=2)
+
+
+def test_a_wait_that_fails_on_a_real_kafka_says_what_is_missing(
+    pytester: pytest.Pytester, any_cluster: str
+) -> None:
+    pytester.makepyfile("""
+        def test_billing(kohort_cluster):
+            group = kohort_cluster.group("billing")
+            kohort_cluster.commit(group, {(kohort_cluster.topic(), 0): 0})
+            kohort_cluster.wait_for(group, state="Empty", lag=0)
+            kohort_cluster.wait_for(group, members=1, timeout=0.2)
+    """)
+
+    result = run(pytester, "--kohort-real", any_cluster)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*WaitTimeout: not within 200 ms: * has 0 members, 1 was expected*"]
+    )
+    assert "Log of the Kohort node" not in result.stdout.str()
 
 
 def test_tests_that_need_a_kohort_node_are_skipped_on_a_real_kafka(

@@ -23,29 +23,11 @@ from kohort.testing.cluster_handle import ClusterHandle
 from kohort.testing.faults import Faults
 from kohort.testing.local_node import LocalNode
 from kohort.testing.node_settings import TEST_DEFAULTS
+from tests.testing.guide_programs import GUIDE, LANGUAGES, SCRIPTS, TESTS, blocks, write_tests
 from tests.testing.wait_setup import consume
-from tests.tidy.repository import read
 from tests.wait import wait_until
 
-GUIDE = read("docs/guide/testing.md")
-CLOCK = read("docs/guide/clock.md")
-LANGUAGES = read("docs/guide/testing-languages.md")
-
 TIMEOUT_S = 300
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-
-
-def is_test(program: str) -> bool:
-    return "\ndef test_" in f"\n{program}"
-
-
-PROGRAMS = [each for page in (read("README.md"), GUIDE, CLOCK) for each in blocks(page, "python")]
-SERVICE = next(each for each in PROGRAMS if each.startswith("# billing.py"))
-TESTS = [each for each in PROGRAMS if is_test(each)]
-SCRIPTS = [each for each in PROGRAMS if not is_test(each) and each != SERVICE]
 
 
 def run(
@@ -70,9 +52,7 @@ def run(
 
 
 def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
-    (tmp_path / "billing.py").write_text(SERVICE, "utf-8")
-    for number, program in enumerate(TESTS):
-        (tmp_path / f"test_{number}.py").write_text(program, "utf-8")
+    write_tests(tmp_path)
 
     words = ("-p", "kohort.testing.pytest_plugin", "-p", "no:cacheprovider", "-W", "error")
     ended = run(
