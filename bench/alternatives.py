@@ -3,9 +3,9 @@
 The start is measured from the start of the program until the first member has joined a group, with
 an empty directory. kohort.Node and kohort.Node.process are programs that import kohort and start a
 node, so Python's start and the imports are included. Kafka's start includes its offsets topic, but
-not the formatting of its directory. kfake is a Go program with one broker. Memory is the resident
-set after the start, when the broker is idle: of kohort.Node the whole Python process, of
-kohort.Node.process the child process only.
+not the formatting of its directory. kfake is a Go program with one broker. The CPU time of the
+start depends less on what else the machine does. Memory is the resident set after the start, when
+the broker is idle: of kohort.Node the whole Python process, of kohort.Node.process only the child.
 
 Each broker is started once before measuring. Then they take turns. A broker that cannot be had
 here is named with the reason.
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.beside_kafka.contest import unstarted, wait_until_idle
-from bench.kit.brokers import Broker, CannotDo, KafkaBroker, KohortBroker, compiled_python
+from bench.kit.brokers import Broker, CannotDo, KafkaBroker, KohortBroker, compiled_python, cpu_s_of
 from bench.kit.figures import Taken, show_taken
 from bench.kit.harness import exit_when_terminated
 from bench.kit.machine import describe_machine, describe_versions
@@ -110,6 +110,12 @@ class ProcessNodeBroker(ThreadNodeBroker):
 
     name = "kohort.Node.process"
 
+    @property
+    def cpu_s(self) -> float:
+        """Of both processes."""
+        assert self._process is not None, "it runs"
+        return super().cpu_s + cpu_s_of(self._process.pid)
+
 
 class ServeBroker(KohortBroker):
     name = "kohort serve"
@@ -161,13 +167,15 @@ SIDES: Final[tuple[type[Broker], ...]] = (
     KfakeBroker,
 )
 
+START, CPU, MEMORY = "start, s", "CPU of the start, s", "memory, MB"
+QUANTITIES: Final = (START, CPU, MEMORY)
+
 
 class Board:
     """The samples of each broker so far, and why one failed."""
 
     def __init__(self) -> None:
-        self._starts: dict[str, list[float]] = defaultdict(list)
-        self._memory: dict[str, list[float]] = defaultdict(list)
+        self._samples: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._failures: dict[str, str] = {}
 
     def measure(self, kind: type[Broker], *, counts: bool) -> None:
@@ -176,20 +184,21 @@ class Board:
             return
         try:
             with unstarted(kind) as broker:
-                seconds = broker.start()
+                found = {START: broker.start(), CPU: broker.cpu_s}
                 wait_until_idle(broker)
-                if counts:
-                    self._starts[kind.name].append(seconds)
-                    self._memory[kind.name].append(broker.resident_mb)
+                found[MEMORY] = broker.resident_mb
         except (CannotDo, Unavailable, OSError) as error:
             self._failures[kind.name] = f"{error}"
+            return
+        if counts:
+            for quantity, amount in found.items():
+                self._samples[kind.name, quantity].append(amount)
 
-    def rows(self) -> Iterator[tuple[str, str, str]]:
+    def rows(self) -> Iterator[tuple[str, ...]]:
         for kind in SIDES:
             failure = self._failures.get(kind.name, "")
-            samples = self._starts[kind.name], self._memory[kind.name]
-            taken = [Taken(samples=tuple(each), failure=failure) for each in samples]
-            yield kind.name, *map(show_taken, taken)
+            samples = [tuple(self._samples[kind.name, each]) for each in QUANTITIES]
+            yield kind.name, *(show_taken(Taken(samples=each, failure=failure)) for each in samples)
 
 
 def main() -> None:
@@ -202,7 +211,7 @@ def main() -> None:
         # Who goes first changes, so that no broker always follows the same one.
         for kind in SIDES if number % 2 else reversed(SIDES):
             board.measure(kind, counts=number > 0)
-    print(table(("broker", "start, s", "memory, MB"), board.rows()))
+    print(table(("broker", *QUANTITIES), board.rows()))
     facts = {**describe_machine(), **describe_versions(), "kfake": KFAKE_VERSION}
     print(f"\n{'; '.join(f'{name}: {text}' for name, text in facts.items())}")
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")

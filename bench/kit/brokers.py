@@ -168,8 +168,7 @@ class Broker(ABC):
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of all threads. The number is the clock id of another process on Linux."""
-        return time.clock_gettime(~self.pid << 3 | 2)
+        return cpu_s_of(self.pid)
 
     @property
     def resident_mb(self) -> float:
@@ -259,6 +258,11 @@ class KafkaBroker(Broker):
             return subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=True
             )
+
+
+def cpu_s_of(pid: int) -> float:
+    """CPU time of all threads. The number is the clock id of another process on Linux."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def compiled_python() -> dict[str, str]:
