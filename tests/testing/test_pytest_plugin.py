@@ -92,6 +92,20 @@ def test_tests_share_a_node_and_leave_no_topics(pytester: pytest.Pytester) -> No
     run(pytester).assert_outcomes(passed=3)
 
 
+def test_a_fault_ends_with_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_one(kohort_cluster):
+            kohort_cluster.faults.error("CreateTopics", "POLICY_VIOLATION")
+
+        def test_two(kohort_cluster):
+            kohort_cluster.topic("orders")
+        """
+    )
+
+    run(pytester).assert_outcomes(passed=2)
+
+
 def test_a_marked_test_has_a_node_of_its_own(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import pytest

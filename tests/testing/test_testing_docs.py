@@ -189,6 +189,6 @@ def test_every_control_operation_is_in_the_guide() -> None:
 
 
 def test_every_argument_of_a_node_is_in_the_guide() -> None:
-    arguments = kohort.Node.__init__.__kwdefaults__
+    arguments = kohort.Node.__init__.__kwdefaults__ or {}
 
     assert set(arguments) <= first_cells(GUIDE)

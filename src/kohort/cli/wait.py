@@ -20,9 +20,10 @@ from kohort.conditions.group_snapshot import GroupSnapshot, snapshot_to_json
 from kohort.node.control.errors import ControlError
 from kohort.settings.readers import INT_MAX, BadValue, read_number
 from kohort.settings.times import read_duration
+from kohort.testing.group_waits import GroupWaits
 from kohort.testing.http_control import HttpControl
 from kohort.testing.polled_waits import PolledWaits
-from kohort.testing.waits import GroupCommit, GroupWaits, Waits, WaitTimeout
+from kohort.testing.waits import GroupCommit, Waits, WaitTimeout
 from kohort.text.numbers import count, duration
 from kohort.text.rebalances import cause, member_name
 

@@ -21,6 +21,8 @@ from kohort.wire.envelope import decode_large_request, decode_request, decode_re
 from kohort.wire.errors import MalformedMessage, UnsupportedVersion
 from kohort.wire.frame import FrameReader
 
+_IDLE: Final = "idle"
+
 _FETCH: Final = 1
 
 _UNSENT_BYTES_MAX: Final = 64 * 1024
@@ -197,7 +199,9 @@ class Connection:
     def close(self, reason: str) -> None:
         if self._transport is None:
             return
-        log_events.warning("connection-closed", peer=self.peer, reason=reason)
+        # Clients keep connections that they do not use, so an idle one is nothing unusual.
+        log = log_events.info if reason == _IDLE else log_events.warning
+        log("connection-closed", peer=self.peer, reason=reason)
         self._frames.clear()
         transport, self._transport = self._transport, None
         transport.abort()
@@ -215,7 +219,7 @@ class Connection:
     def close_if_idle(self) -> None:
         """Called at a fixed interval; closes if nothing was received since the last call."""
         if not self._in_flight and not self._was_active:
-            self.close("idle")
+            self.close(_IDLE)
         self._was_active = False
 
     # Requests

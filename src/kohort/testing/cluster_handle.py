@@ -5,7 +5,7 @@ It uses Kafka's protocol as an ordinary client, over a connection that is opened
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +22,7 @@ from kohort.admin.topics import TopicDescription
 from kohort.client.fetch.consumer_records import ConsumerRecord
 from kohort.events.internal_topics import EVENTS_PARTITION, KOHORT_EVENTS
 from kohort.testing.control_channel import ControlChannel
+from kohort.testing.group_waits import Body, GroupWaits
 from kohort.testing.partitioner import Partitioner
 from kohort.testing.topic_records import produce, read_topic
 from kohort.testing.values import (
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from kohort.conditions.group_snapshot import GroupSnapshot
     from kohort.testing.clock import NodeClock
     from kohort.testing.faults import Faults
-    from kohort.testing.polled_waits import PolledWaits
-    from kohort.testing.waits import GroupCommit, Waits
+    from kohort.testing.waits import GroupCommit
 
 TIMEOUT_MS: Final = Millis(10_000)
 """Of one call, with all its retries."""
@@ -50,7 +50,7 @@ _FIRST: Final = Offset(0)
 _OPTIONS: Final = {"client.id": "kohort-testing", "retry.backoff.ms": "5"}
 
 
-class ClusterHandle(ABC):
+class ClusterHandle(GroupWaits):
     """A cluster that a test uses. Thread-safe."""
 
     def __init__(self) -> None:
@@ -84,58 +84,14 @@ class ClusterHandle(ABC):
         """How the control operations of the node are reached; None if it has none."""
         return None
 
-    def wait_for(
-        self,
-        group: str,
-        *,
-        members: int | None = None,
-        stable: bool | None = None,
-        state: str | None = None,
-        lag: int | None = None,
-        assigned: int | None = None,
-        topics: Iterable[str] | None = None,
-        timeout: float = 10.0,
-    ) -> "GroupSnapshot":
-        """Block until all that is given holds at the same time. Raises `WaitTimeout`.
+    def _wait_group(self, body: Body) -> "GroupSnapshot":
+        return self._waits()._wait_group(body)  # noqa: SLF001  # waits like this class
 
-        `members` and `assigned` (partitions of all members) are exact, `lag` is a maximum, of
-        `topics` if they are given. `stable` means that all members have their assignment and no
-        rebalance is about to begin. The timeout is in seconds of real time.
-        """
-        return self._waits().wait_for(
-            group,
-            members=members,
-            stable=stable,
-            state=state,
-            lag=lag,
-            assigned=assigned,
-            topics=topics,
-            timeout=timeout,
-        )
+    def _wait_rebalance(self, body: Body) -> "ObservedRebalance":
+        return self._waits()._wait_rebalance(body)  # noqa: SLF001  # waits like this class
 
-    def wait_for_rebalance(
-        self, group: str, *, after: int | None = None, timeout: float = 10.0
-    ) -> "ObservedRebalance":
-        """Block until a rebalance to a later generation than `after` has completed.
-
-        Without `after` it is the next one to complete. Raises `WaitTimeout`.
-        """
-        return self._waits().wait_for_rebalance(group, after=after, timeout=timeout)
-
-    def wait_for_commit(
-        self,
-        group: str,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-        timeout: float = 10.0,
-    ) -> "GroupCommit":
-        """Block until the group commits, or with `offset`, until the committed offset of the
-        partition is at least this. Raises `WaitTimeout`."""
-        return self._waits().wait_for_commit(
-            group, topic=topic, partition=partition, offset=offset, timeout=timeout
-        )
+    def _wait_commit(self, body: Body) -> "GroupCommit":
+        return self._waits()._wait_commit(body)  # noqa: SLF001  # waits like this class
 
     @property
     def faults(self) -> "Faults":
@@ -156,7 +112,7 @@ class ClusterHandle(ABC):
         assert channel is not None, "a cluster without control operations overrides its callers"
         return channel
 
-    def _waits(self) -> "Waits | PolledWaits":
+    def _waits(self) -> GroupWaits:
         # Imported late: most tests do not use everything, and start faster without it.
         channel = self._channel
         if channel is None:

@@ -11,13 +11,27 @@ restart of the node. The newest rule comes first, and only one rule acts on a re
 import contextlib
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from kohort.node.control.errors import ControlError
 from kohort.testing.control_channel import ControlChannel
 
 Api = str | int | Sequence[str | int]
 """Kafka's name or key of an API, or several."""
+
+
+class Match(TypedDict, total=False):
+    """Which requests a rule is about: those for which all that is given is true."""
+
+    client_id: str
+    group: str
+    member: str
+    """A member id or a group instance id."""
+    topic: str
+    nth: int
+    """Only this match, counted from 1. Without `nth` and `times`, every match."""
+    times: int
+    """Only this number of matches, from the first on."""
 
 
 class Fault:
@@ -52,6 +66,12 @@ class Fault:
             self._last = self._channel.request("remove-fault", {"id": self.id})
             self._is_removed = True
 
+    def discard(self) -> None:
+        """Remove it, unless the node was restarted or stopped: then it has no rules any more."""
+        with contextlib.suppress(ControlError, OSError, RuntimeError):
+            self.remove()
+        self._is_removed = True
+
     def __enter__(self) -> Self:
         return self
 
@@ -61,10 +81,7 @@ class Fault:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # A node that was restarted or stopped in the block has no rules any more.
-        with contextlib.suppress(ControlError, OSError, RuntimeError):
-            self.remove()
-        self._is_removed = True
+        self.discard()
 
     def __repr__(self) -> str:
         return f"Fault({', '.join(f'{name}={given!r}' for name, given in self._last.items())})"
@@ -75,101 +92,41 @@ class Faults:
 
     def __init__(self, channel: ControlChannel) -> None:
         self._channel = channel
+        self._added: list[Fault] = []
 
-    # Requests. `member` is a member id or a group instance id. `nth=2` acts on the second match
-    # only, `times=3` on the first three, and without both on every match.
+    # Requests
 
-    def error(
-        self,
-        api: Api,
-        error: str | int,
-        *,
-        client_id: str | None = None,
-        group: str | None = None,
-        member: str | None = None,
-        topic: str | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def error(self, api: Api, error: str | int, **match: Unpack[Match]) -> Fault:
         """Answer with an error, by name or number, instead of handling the request."""
-        body = {"error": str(error), "client_id": client_id, "group": group, "member": member}
-        return self._add("error", {**body, "api": _apis(api), "topic": topic}, nth, times)
+        return self._add("error", {"api": _apis(api), "error": str(error), **match})
 
-    def delay(
-        self,
-        api: Api,
-        seconds: float,
-        *,
-        client_id: str | None = None,
-        group: str | None = None,
-        member: str | None = None,
-        topic: str | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def delay(self, api: Api, seconds: float, **match: Unpack[Match]) -> Fault:
         """Handle the request that much later, in real time, also after a disconnect.
 
         Requests behind it on its connection wait; other connections do not.
         """
-        body = {"seconds": seconds, "client_id": client_id, "group": group, "member": member}
-        return self._add("delay", {**body, "api": _apis(api), "topic": topic}, nth, times)
+        return self._add("delay", {"api": _apis(api), "seconds": seconds, **match})
 
-    def drop(
-        self,
-        api: Api,
-        *,
-        after: bool = False,
-        client_id: str | None = None,
-        group: str | None = None,
-        member: str | None = None,
-        topic: str | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def drop(self, api: Api, *, after: bool = False, **match: Unpack[Match]) -> Fault:
         """Close the connection before the request takes effect, or `after` it did.
 
         With `after`, the response is lost.
         """
-        body = {"after": after, "client_id": client_id, "group": group, "member": member}
-        return self._add("drop", {**body, "api": _apis(api), "topic": topic}, nth, times)
+        return self._add("drop", {"api": _apis(api), "after": after, **match})
 
-    def silence(
-        self,
-        api: Api,
-        *,
-        after: bool = False,
-        client_id: str | None = None,
-        group: str | None = None,
-        member: str | None = None,
-        topic: str | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def silence(self, api: Api, *, after: bool = False, **match: Unpack[Match]) -> Fault:
         """Never answer, before or `after` the request takes effect.
 
         The connection stays open, and nothing behind the request is answered either.
         """
-        body = {"after": after, "client_id": client_id, "group": group, "member": member}
-        return self._add("silence", {**body, "api": _apis(api), "topic": topic}, nth, times)
+        return self._add("silence", {"api": _apis(api), "after": after, **match})
 
-    def truncate(
-        self,
-        api: Api,
-        *,
-        size: int,
-        client_id: str | None = None,
-        group: str | None = None,
-        member: str | None = None,
-        topic: str | None = None,
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def truncate(self, api: Api, *, size: int, **match: Unpack[Match]) -> Fault:
         """Send only the first `size` bytes of the response, then close the connection.
 
         A response begins with its length, which has 4 bytes.
         """
-        body = {"size": size, "client_id": client_id, "group": group, "member": member}
-        return self._add("truncate", {**body, "api": _apis(api), "topic": topic}, nth, times)
+        return self._add("truncate", {"api": _apis(api), "size": size, **match})
 
     # Groups. `member` is a member id, a group instance id, or a client id that one member has.
 
@@ -200,7 +157,7 @@ class Faults:
 
     def lose_sync_answer(self, group: str, *, times: int = 1) -> Fault:
         """Lose the response to the leader's SyncGroup, whose assignment has taken effect."""
-        return self._add("lose-sync-answer", {"group": group}, None, times)
+        return self._add("lose-sync-answer", {"group": group, "times": times})
 
     def coordinator_moved(self, group: str | None = None) -> Fault:
         """Answer NOT_COORDINATOR to requests about the group, or all groups.
@@ -237,16 +194,18 @@ class Faults:
         """Remove all faults."""
         self._channel.request("clear-faults", {})
 
-    def _add(
-        self,
-        action: str,
-        body: Mapping[str, Any],
-        nth: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        given = {**body, "nth": nth, "times": times}
-        known = {name: each for name, each in given.items() if each is not None}
-        return Fault(self._channel, self._channel.request("add-fault", {"action": action, **known}))
+    def discard_added(self) -> None:
+        """Remove the faults that were added with this object."""
+        for fault in self._added:
+            fault.discard()
+        self._added.clear()
+
+    def _add(self, action: str, body: Mapping[str, Any]) -> Fault:
+        known = {name: each for name, each in body.items() if each is not None}
+        added = self._channel.request("add-fault", {"action": action, **known})
+        fault = Fault(self._channel, added)
+        self._added.append(fault)
+        return fault
 
 
 def _apis(api: Api) -> "list[str]":

@@ -48,6 +48,7 @@ class Namespace(ClusterHandle):
         self._topics: list[str] = []
         self._groups: list[GroupId] = []
         self._events_start = cluster.event_position()
+        self._faults: Faults | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -69,7 +70,10 @@ class Namespace(ClusterHandle):
 
     @property
     def faults(self) -> "Faults":
-        return self.node.faults
+        """Faults of the node. Those that are added here end with the namespace."""
+        if self._faults is None:
+            self._faults = self.node.faults
+        return self._faults
 
     @property
     def clock(self) -> "NodeClock":
@@ -104,7 +108,10 @@ class Namespace(ClusterHandle):
         return unique
 
     def close(self) -> None:
-        """Delete the topics and groups. Failures are logged: they are not failures of the test."""
+        """Delete the topics and groups, and remove the faults. Failures are logged: they are not
+        failures of the test."""
+        if self._faults is not None:
+            self._faults.discard_added()
         try:
             self._delete_groups()
         except _UNREACHABLE as error:

@@ -45,7 +45,8 @@ from kohort.conditions.wait_requests import (
 from kohort.events.internal_topics import EVENTS_PARTITION, KOHORT_EVENTS
 from kohort.events.parser import BadEvent, EventReader
 from kohort.events.schema import EventMember
-from kohort.testing.waits import AcceptedCommit, Body, GroupCommit, GroupWaits, WaitTimeout
+from kohort.testing.group_waits import Body, GroupWaits
+from kohort.testing.waits import AcceptedCommit, GroupCommit, WaitTimeout
 from kohort.text.event_lines import event_line
 from kohort.types import (
     Generation,
@@ -70,7 +71,7 @@ class PolledWaits(GroupWaits):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def _wait(self, body: Body) -> GroupSnapshot:
+    def _wait_group(self, body: Body) -> GroupSnapshot:
         asked = read_wait(body)
         found = _poll(lambda: self._find_expected(asked), asked.timeout_s)
         if found is None:

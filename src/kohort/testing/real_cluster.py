@@ -59,11 +59,11 @@ class RealCluster(ClusterHandle):
     ) -> None:
         super().create_topic(name, partitions=partitions, settings=settings)
         # Kafka responds before all its brokers know the topic.
-        self._wait(lambda: self._has_leaders(name), f"topic {name!r} has no leader yet")
+        self._wait_until(lambda: self._has_leaders(name), f"topic {name!r} has no leader yet")
 
     def delete_topic(self, name: str) -> None:
         super().delete_topic(name)
-        self._wait(lambda: name not in self.topics(), f"topic {name!r} is not deleted yet")
+        self._wait_until(lambda: name not in self.topics(), f"topic {name!r} is not deleted yet")
 
     def all_rebalances(
         self, start: Offset = _FIRST
@@ -79,7 +79,7 @@ class RealCluster(ClusterHandle):
         found = topic_admin.describe_topics(self._cluster(), [Topic(topic)]).get(Topic(topic))
         return found is not None and all(each.leader is not None for each in found.partitions)
 
-    def _wait(self, condition: Callable[[], bool], otherwise: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + TIMEOUT_MS / 1000
         while not condition():
             if time.monotonic() > deadline:

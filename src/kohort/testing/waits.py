@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from kohort.admin.group_monitor.events_fold import ended_rebalance
 from kohort.admin.group_monitor.views import ObservedRebalance
@@ -14,9 +13,8 @@ from kohort.events.parser import parse_event
 from kohort.events.schema import RebalanceEndedEvent
 from kohort.node.control.errors import ControlError
 from kohort.testing.control_channel import ControlChannel
+from kohort.testing.group_waits import Body, GroupWaits
 from kohort.types import GroupId, Millis, Offset, Partition, Topic, TopicPartition, value
-
-Body: TypeAlias = Mapping[str, Any]
 
 _LOOP_BLOCKED: Final = (
     "The event loop of this thread did not run during the wait. If the consumer runs in it, use"
@@ -57,90 +55,13 @@ class GroupCommit:
         return {each.partition: each.offset for each in self.commits}
 
 
-class GroupWaits(ABC):
-    """The calls of a test. They block until a condition holds, or raise `WaitTimeout`.
-
-    Invalid arguments raise ValueError. The bodies are those of the control operations.
-    """
-
-    @abstractmethod
-    def _wait(self, body: Body) -> GroupSnapshot: ...
-
-    @abstractmethod
-    def _wait_rebalance(self, body: Body) -> ObservedRebalance: ...
-
-    @abstractmethod
-    def _wait_commit(self, body: Body) -> GroupCommit: ...
-
-    def wait_for(
-        self,
-        group: str,
-        *,
-        members: int | None = None,
-        stable: bool | None = None,
-        state: str | None = None,
-        lag: int | None = None,
-        assigned: int | None = None,
-        topics: Iterable[str] | None = None,
-        timeout: float = 10.0,
-    ) -> GroupSnapshot:
-        """Block until all that is given holds at the same time.
-
-        `members` and `assigned` (partitions of all members) are exact, `lag` is a maximum, of
-        `topics` if they are given. `stable` means that all members have their assignment and no
-        rebalance is about to begin.
-        """
-        body = {
-            "group": group,
-            "members": members,
-            "stable": stable,
-            "state": state,
-            "lag": lag,
-            "assigned": assigned,
-            "topics": None if topics is None else list(topics),
-            "timeout": timeout,
-        }
-        return self._wait(body)
-
-    def wait_for_rebalance(
-        self, group: str, *, after: int | None = None, timeout: float = 10.0
-    ) -> ObservedRebalance:
-        """Block until a rebalance to a later generation than `after` has completed.
-
-        Without `after` it is the next one to complete.
-        """
-        return self._wait_rebalance({"group": group, "after": after, "timeout": timeout})
-
-    def wait_for_commit(
-        self,
-        group: str,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-        timeout: float = 10.0,
-    ) -> GroupCommit:
-        """Block until the group commits.
-
-        With `offset`: until the committed offset of the partition is at least this.
-        """
-        body = {
-            "group": group,
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-            "timeout": timeout,
-        }
-        return self._wait_commit(body)
-
-
 class Waits(GroupWaits):
     """The waits of one node. A node whose clock is manual waits in real time too."""
 
     def __init__(self, channel: ControlChannel) -> None:
         self._channel = channel
 
-    def _wait(self, body: Body) -> GroupSnapshot:
+    def _wait_group(self, body: Body) -> GroupSnapshot:
         read_wait(body)
         return snapshot_from_json(self._request("wait", body))
 

@@ -221,5 +221,11 @@ def _read_code(text: str) -> ErrorCode:
     for code in ErrorCode:
         if text.upper() in (code.name, str(int(code))) and code is not ErrorCode.NONE:
             return code
-    names = ", ".join(code.name for code in ErrorCode if code is not ErrorCode.NONE)
-    raise ControlError(f"unknown error {text}: use one of {names}")
+    from difflib import get_close_matches  # noqa: PLC0415  # only an error needs it
+
+    names = [code.name for code in ErrorCode if code is not ErrorCode.NONE]
+    similar = get_close_matches(text.upper(), names) or ("UNKNOWN_MEMBER_ID",)
+    raise ControlError(
+        f"unknown error {text}: use Kafka's name or number of an error, such as"
+        f" {', '.join(similar)}"
+    )
