@@ -3,6 +3,7 @@
 Their tables name every setting, fault, helper and control operation.
 """
 
+import inspect
 import json
 import os
 import re
@@ -189,6 +190,6 @@ def test_every_control_operation_is_in_the_guide() -> None:
 
 
 def test_every_argument_of_a_node_is_in_the_guide() -> None:
-    arguments = kohort.Node.__init__.__kwdefaults__ or {}
+    arguments = inspect.signature(kohort.Node).parameters
 
-    assert set(arguments) <= first_cells(GUIDE)
+    assert arguments.keys() <= first_cells(GUIDE)
