@@ -312,7 +312,7 @@ def measure_requests(node: Unplugged, effort: Effort) -> Iterator[Result]:
         node.repeat([frame])()
     direct = FastPath(
         name="bytes without messages",
-        off=[(k09_offset_fetch, "new_offset_answer", PlainOffsetFetchEncoder)],
+        off=[(k09_offset_fetch, "new_offset_fetch_encoder", PlainOffsetFetchEncoder)],
     )
     for count in (1, len(groups)):
         fetch = timed(node.repeat([fetch_offsets(groups[:count])]))

@@ -12,6 +12,8 @@ from kohort.node.offset_fetch_encoder import (
     PlainOffsetFetchEncoder,
     new_offset_fetch_encoder,
 )
+from kohort.node.request import EncodedResponse
+from kohort.node.response_errors import ERROR_FINDERS
 from kohort.types import (
     ZERO_UUID,
     ErrorCode,
@@ -26,7 +28,7 @@ from kohort.types import (
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchResponse,
 )
-from kohort.wire.envelope import decode_response
+from kohort.wire.envelope import decode_response, encode_response
 from kohort.wire.errors import UnencodableMessage
 from kohort.wire.schema import schema_of
 
@@ -41,20 +43,26 @@ class Group:
     error: ErrorCode = ErrorCode.NONE
 
 
-def answered(answer: OffsetFetchEncoder, groups: tuple[Group, ...]) -> tuple[bytes, int]:
+def answered(
+    answer: OffsetFetchEncoder, groups: tuple[Group, ...], version: int
+) -> tuple[bytes, int]:
     for group in groups:
-        answer.add_group(group.group_id, group.topics, group.error)
-    return answer.frame(7), answer.error
+        for _ in answer.add_group(group.group_id, group.topics, group.error):
+            pass
+    response = answer.finish(7)
+    if isinstance(response, EncodedResponse):
+        return response.payload, response.error
+    return encode_response(response, version, 7), ERROR_FINDERS[type(response)](response)
 
 
 def write(groups: tuple[Group, ...], version: int) -> tuple[bytes, int]:
     """As the handler does: by the fast path since version 8."""
-    return answered(new_offset_fetch_encoder(version), groups)
+    return answered(new_offset_fetch_encoder(version), groups, version)
 
 
 def encode(groups: tuple[Group, ...], version: int) -> tuple[bytes, int]:
     """The plain path: messages that the wire encodes."""
-    return answered(PlainOffsetFetchEncoder(version), groups)
+    return answered(PlainOffsetFetchEncoder(version), groups, version)
 
 
 def kept(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kohort.node.broker import Broker, Handler
 from kohort.node.request import (
     PARKED,
+    RESPONSE_BYTES_MAX,
     AfterSync,
     Disconnect,
     EncodedResponse,
@@ -172,7 +173,7 @@ def _encode(request: Request, answer: object) -> SlicedWork:
     header = request.header
     try:
         payload = yield from encode_large_response(
-            answer, header.request_api_version, header.correlation_id
+            answer, header.request_api_version, header.correlation_id, RESPONSE_BYTES_MAX
         )
     except UnencodableMessage as error:
         return Disconnect(str(error))

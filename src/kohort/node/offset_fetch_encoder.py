@@ -5,14 +5,14 @@ message object per partition: for version 8 and later it writes the bytes itself
 schema in `wire/api/k09_offset_fetch`. Tests compare both paths.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from kohort.coordinator.records import OffsetCommitted
 from kohort.coordinator.replies import FetchedTopic, NotFetched
 from kohort.log.limits import LEADER_EPOCH
-from kohort.node.response_errors import ERROR_FINDERS
+from kohort.node.request import NAMED_PER_SLICE, RESPONSE_BYTES_MAX, EncodedResponse
 from kohort.types import ErrorCode, GroupId, Offset
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchResponse,
@@ -22,8 +22,11 @@ from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kohort.wire.envelope import encode_response, frame_response
+from kohort.wire.envelope import frame_response
+from kohort.wire.errors import UnencodableMessage
 from kohort.wire.varint import UVARINT
+
+T = TypeVar("T")
 
 _MANY_GROUPS: Final = 8
 _TOPIC_IDS: Final = 10
@@ -36,6 +39,9 @@ _NO_TAGS: Final = b"\0"
 _EMPTY: Final = 1
 """The length of an empty string in flexible versions."""
 
+_PARTITION_BYTES: Final = 20
+"""The size of a partition without metadata, about."""
+
 _pack_numbers: Final = Struct(">iqi").pack
 _pack_error_and_no_tags: Final = Struct(">hx").pack
 _pack_partition: Final = Struct(">iqiBhx").pack
@@ -45,16 +51,13 @@ _pack_partition: Final = Struct(">iqiBhx").pack
 class OffsetFetchEncoder(Protocol):
     """Groups are added in the order of the request."""
 
-    @property
-    def error(self) -> int:
-        """The first error code that was added, else 0."""
-
     def add_group(
         self, group_id: GroupId, topics: Sequence[FetchedTopic], error: ErrorCode = ErrorCode.NONE
-    ) -> None: ...
+    ) -> Iterator[None]:
+        """Yields between slices of many offsets. Raises UnencodableMessage if the response becomes
+        too large."""
 
-    def frame(self, correlation_id: int) -> bytes:
-        """Raises UnencodableMessage if metadata is too long for an old version."""
+    def finish(self, correlation_id: int) -> EncodedResponse | OffsetFetchResponse: ...
 
 
 def new_offset_fetch_encoder(version: int) -> OffsetFetchEncoder:
@@ -65,49 +68,85 @@ def new_offset_fetch_encoder(version: int) -> OffsetFetchEncoder:
     )
 
 
+class _Budget:
+    """Counts the bytes of a response, and the offsets of a slice."""
+
+    __slots__ = ("_bytes_left", "_offsets_left")
+
+    def __init__(self) -> None:
+        self._bytes_left = RESPONSE_BYTES_MAX
+        self._offsets_left = NAMED_PER_SLICE
+
+    def spend(self, size: int, count: int) -> bool:
+        """Return whether the slice is finished."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            reason = f"it has more than {RESPONSE_BYTES_MAX} bytes"
+            raise UnencodableMessage("OffsetFetchResponse", "length", reason)
+        self._offsets_left -= count
+        if self._offsets_left > 0:
+            return False
+        self._offsets_left = NAMED_PER_SLICE
+        return True
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    if len(items) <= NAMED_PER_SLICE:
+        yield items
+        return
+    for first in range(0, len(items), NAMED_PER_SLICE):
+        yield items[first : first + NAMED_PER_SLICE]
+
+
 class PlainOffsetFetchEncoder:
-    """Builds message objects and encodes them."""
+    """Builds message objects."""
 
     def __init__(self, version: int) -> None:
         self._version = version
+        self._budget = _Budget()
         self._groups: list[OffsetFetchResponseGroup] = []
-
-    @property
-    def error(self) -> int:
-        return ERROR_FINDERS[OffsetFetchResponse](self._response())
+        self._topics: list[OffsetFetchResponseTopic] = []
+        """The topics of the only group, before version 8."""
 
     def add_group(
         self, group_id: GroupId, topics: Sequence[FetchedTopic], error: ErrorCode = ErrorCode.NONE
-    ) -> None:
-        self._groups.append(
-            OffsetFetchResponseGroup(
-                group_id=group_id,
-                topics=tuple(
-                    OffsetFetchResponseTopics(
-                        name=topic.topic,
-                        topic_id=topic.topic_id,
-                        partitions=tuple(map(_partition, topic.offsets)),
-                    )
-                    for topic in topics
-                ),
-                error_code=error,
+    ) -> Iterator[None]:
+        found = []
+        for topic in topics:
+            partitions: list[OffsetFetchResponsePartitions] = []
+            for chunk in _chunks(topic.offsets):
+                described = [_partition(each) for each in chunk]
+                size = sum(_PARTITION_BYTES + len(each.metadata or "") for each in described)
+                partitions += described
+                if self._budget.spend(size, 1 + len(chunk)):
+                    yield
+            found.append(
+                OffsetFetchResponseTopics(
+                    name=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)
+                )
             )
+        self._groups.append(
+            OffsetFetchResponseGroup(group_id=group_id, topics=tuple(found), error_code=error)
         )
+        if self._version < _MANY_GROUPS:
+            yield from self._add_old_topics(found)
 
-    def frame(self, correlation_id: int) -> bytes:
-        return encode_response(self._response(), self._version, correlation_id)
+    def _add_old_topics(self, found: list[OffsetFetchResponseTopics]) -> Iterator[None]:
+        for topic in found:
+            partitions: list[OffsetFetchResponsePartition] = []
+            for chunk in _chunks(topic.partitions):
+                partitions += [_old_partition(each) for each in chunk]
+                if self._budget.spend(0, 1 + len(chunk)):
+                    yield
+            self._topics.append(
+                OffsetFetchResponseTopic(name=topic.name, partitions=tuple(partitions))
+            )
 
-    def _response(self) -> OffsetFetchResponse:
+    def finish(self, _: int) -> OffsetFetchResponse:
         if self._version >= _MANY_GROUPS:
             return OffsetFetchResponse(groups=tuple(self._groups))
         (group,) = self._groups
-        topics = tuple(
-            OffsetFetchResponseTopic(
-                name=topic.name, partitions=tuple(map(_old_partition, topic.partitions))
-            )
-            for topic in group.topics
-        )
-        return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+        return OffsetFetchResponse(topics=tuple(self._topics), error_code=group.error_code)
 
 
 def _partition(each: OffsetCommitted | NotFetched) -> OffsetFetchResponsePartitions:
@@ -137,38 +176,45 @@ class FastOffsetFetchEncoder:
     def __init__(self, version: int) -> None:
         self._has_topic_ids = version >= _TOPIC_IDS
         self._version = version
+        self._budget = _Budget()
         self._errors: list[ErrorCode] = []
         self._groups: list[bytes] = []
 
-    @property
-    def error(self) -> int:
-        return self._errors[0] if self._errors else 0
-
-    def frame(self, correlation_id: int) -> bytes:
+    def finish(self, correlation_id: int) -> EncodedResponse:
         parts = [_NO_THROTTLE, UVARINT[len(self._groups) + 1], *self._groups, _NO_TAGS]
-        return frame_response(OffsetFetchResponse, self._version, correlation_id, parts)
+        payload = frame_response(OffsetFetchResponse, self._version, correlation_id, parts)
+        return EncodedResponse(payload, self._errors[0] if self._errors else 0)
 
     def add_group(
         self, group_id: GroupId, topics: Sequence[FetchedTopic], error: ErrorCode = ErrorCode.NONE
-    ) -> None:
+    ) -> Iterator[None]:
         name = group_id.encode()
         parts = [UVARINT[len(name) + 1], name, UVARINT[len(topics) + 1]]
         for topic in topics:
-            self._write_topic(topic, parts)
+            self._begin_topic(topic, parts)
+            for chunk in _chunks(topic.offsets):
+                encoded = b"".join(self._encode_partitions(chunk))
+                parts.append(encoded)
+                if self._budget.spend(len(encoded), 1 + len(chunk)):
+                    yield
+            parts.append(_NO_TAGS)
         parts.append(_pack_error_and_no_tags(error))
         if error:
             self._errors.append(error)
         self._groups.append(b"".join(parts))
+        if self._budget.spend(0, 1):
+            yield
 
-    def _write_topic(self, topic: FetchedTopic, parts: list[bytes]) -> None:
-        offsets = topic.offsets
+    def _begin_topic(self, topic: FetchedTopic, parts: list[bytes]) -> None:
         if self._has_topic_ids:
             parts.append(topic.topic_id)
         else:
             name = topic.topic.encode()
             parts += (UVARINT[len(name) + 1], name)
-        parts.append(UVARINT[len(offsets) + 1])
-        parts += [
+        parts.append(UVARINT[len(topic.offsets) + 1])
+
+    def _encode_partitions(self, offsets: Sequence[OffsetCommitted | NotFetched]) -> list[bytes]:
+        return [
             _pack_partition(each.partition, each.offset, each.leader_epoch, _EMPTY, 0)
             if isinstance(each, OffsetCommitted)
             and not each.metadata
@@ -176,7 +222,6 @@ class FastOffsetFetchEncoder:
             else self._encode_partition(each)
             for each in offsets
         ]
-        parts.append(_NO_TAGS)
 
     def _encode_partition(self, each: OffsetCommitted | NotFetched) -> bytes:
         offset, epoch, metadata, error = _fields(each)

@@ -1,7 +1,9 @@
 """A request, the results that a handler can return, and parked requests."""
 
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 from struct import Struct
 from types import GeneratorType
@@ -14,6 +16,7 @@ from kohort.wire.errors import UnencodableMessage
 from kohort.wire.header import RequestHeader
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 
 class _Ticketed(Protocol):
@@ -83,6 +86,26 @@ SlicedPart = Generator[Any, Millis, T]
 
 ITEMS_PER_SLICE: Final = 100
 """Topics, partitions or other items of a request that are handled between two yields."""
+
+NAMED_PER_SLICE: Final = 1_000
+"""Items of a request that are only looked at between two yields."""
+
+
+def count_in_slices(items: Iterable[H]) -> SlicedPart[Counter[H]]:
+    """How often each item occurs, in the order of their first occurrence."""
+    counts: Counter[H] = Counter()
+    left = iter(items)
+    while some := list(islice(left, NAMED_PER_SLICE)):
+        if counts:
+            yield
+        counts.update(some)
+    return counts
+
+
+RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
+"""A request with a larger response is refused: a small request can name a large group, or all
+settings of a topic, many times. As large as the largest request by default. librdkafka accepts no
+larger response either."""
 
 NO_RESPONSE: Final = EncodedResponse(b"")
 """A producer with acks=0 gets none."""

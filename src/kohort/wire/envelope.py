@@ -114,15 +114,20 @@ def encode_response(body: object, version: int, correlation_id: int) -> bytes:
 
 
 def encode_large_response(
-    body: object, version: int, correlation_id: int
+    body: object, version: int, correlation_id: int, bytes_max: int
 ) -> Generator[None, Any, bytes]:
-    """Like `encode_response`, in slices."""
+    """Like `encode_response`, in slices. Raises UnencodableMessage if it has more bytes."""
     _, pack_head, header_size = _response_encoder(type(body), version)
     parts: list[bytes] = [b""]
     joined = 1
+    left = bytes_max
     for _ in sliced_encoder(type(body), version)(body, parts):
         # The parts have a few bytes each, and as objects take many times as much.
         parts[joined:] = [b"".join(parts[joined:])]
+        left -= len(parts[joined])
+        if left < 0:
+            name = schema_of(type(body)).name
+            raise UnencodableMessage(name, "length", f"it has more than {bytes_max} bytes")
         joined += 1
         yield
     return _join(pack_head, header_size, correlation_id, parts)

@@ -13,13 +13,14 @@ from kohort.coordinator.replies import (
 )
 from kohort.node.broker import Broker
 from kohort.node.offset_fetch_encoder import new_offset_fetch_encoder
-from kohort.node.request import PARKED, Disconnect, EncodedResponse, ParkedForMany, Request
+from kohort.node.request import PARKED, Disconnect, ParkedForMany, Request, SlicedWork
 from kohort.node.topics import Topics
-from kohort.types import ZERO_UUID, ErrorCode, Millis
+from kohort.types import ZERO_UUID, ErrorCode, GroupId, Millis
 from kohort.wire.api.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponse,
 )
 from kohort.wire.errors import UnencodableMessage
 
@@ -27,27 +28,46 @@ _MANY_GROUPS: Final = 8
 _BY_ID: Final = 10
 """The first version with topic ids instead of names."""
 
+_ITEMS_PER_SLICE: Final = 500
+"""Groups, topics and partitions that are fetched between two yields."""
+
+_Key = GroupId | int
+"""The group whose offsets are all requested, or the position of another group in the request. All
+offsets of a group are fetched once, although a request may name it many times."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Context:
     topics: Topics
     groups: tuple[OffsetFetchRequestGroup, ...]
+    keys: list[_Key]
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> object:
+def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: OffsetFetchRequest = request.body
     groups = body.groups if request.version >= _MANY_GROUPS else (_as_group(body),)
-    request.context = _Context(broker.topics, groups)
     if not groups:
-        return _respond(request, [])
-    waiter = ParkedForMany(request, _respond, len(groups))
+        return OffsetFetchResponse()
+    keys: list[_Key] = [
+        each.group_id if each.topics is None else index for index, each in enumerate(groups)
+    ]
+    request.context = _Context(broker.topics, groups, keys)
+    distinct = dict(zip(keys, groups, strict=True))
+    waiter = ParkedForMany(request, _respond, len(distinct))
     open_ticket, is_stable = broker.groups.open, body.require_stable
-    fetches = []
-    for requested in groups:
-        topics = (
-            None if requested.topics is None else _known(broker.topics, requested.topics, request)
-        )
-        fetches.append(FetchOffsets(open_ticket(waiter), requested.group_id, topics, is_stable))
+    fetches: list[FetchOffsets] = []
+    left = _ITEMS_PER_SLICE
+    for requested in distinct.values():
+        if left <= 0:
+            broker.groups.submit(FetchManyOffsets(fetches=tuple(fetches)), now)
+            fetches, left = [], _ITEMS_PER_SLICE
+            now = yield
+        topics = requested.topics
+        known = None if topics is None else _known(broker.topics, topics, request)
+        fetches.append(FetchOffsets(open_ticket(waiter), requested.group_id, known, is_stable))
+        left -= 1
+        if topics:
+            left -= sum(1 + len(each.partition_indexes) for each in topics)
     broker.groups.submit(FetchManyOffsets(fetches=tuple(fetches)), now)
     return PARKED
 
@@ -76,13 +96,15 @@ def _known(
     )
 
 
-def _respond(request: Request, replies: list[Reply]) -> EncodedResponse | Disconnect:
+def _respond(request: Request, replies: list[Reply]) -> SlicedWork:
     context: _Context = request.context
     answer = new_offset_fetch_encoder(request.version)
+    by_key = dict(zip(dict.fromkeys(context.keys), replies, strict=True))
     try:
-        for requested, reply in zip(context.groups, replies, strict=True):
+        for key, requested in zip(context.keys, context.groups, strict=True):
+            reply = by_key[key]
             if isinstance(reply, RequestRefused):
-                answer.add_group(requested.group_id, (), reply.error)
+                yield from answer.add_group(requested.group_id, (), reply.error)
                 continue
             assert isinstance(reply, OffsetsFetched), (
                 f"unexpected reply to an offset fetch: {reply}"
@@ -90,11 +112,10 @@ def _respond(request: Request, replies: list[Reply]) -> EncodedResponse | Discon
             found = reply.topics
             if request.version >= _BY_ID:
                 found = _by_id(context.topics, requested, found)
-            answer.add_group(requested.group_id, found)
-        payload = answer.frame(request.header.correlation_id)
+            yield from answer.add_group(requested.group_id, found)
+        return answer.finish(request.header.correlation_id)
     except UnencodableMessage as error:
         return Disconnect(str(error))
-    return EncodedResponse(payload, answer.error)
 
 
 def _by_id(
