@@ -216,7 +216,7 @@ class CompactedLog:
         self._original, self._copy = directory / "original", directory / "copy"
         self._original.mkdir(parents=True)
         catalog, _ = Catalog.open(self._original, NOW, {})
-        catalog.create_topic(TOPIC, Uuid(bytes(range(16))), 1, COMPACTED, NOW)
+        catalog.create_topic(TOPIC, Uuid(bytes(range(16))), 1, COMPACTED)
         log = catalog.partition(TOPIC, 0)
         assert log is not None
         for batch in batches:

@@ -194,7 +194,7 @@ class Workload:
         for number in range(count):
             self._history.add_partition(topic_id, number, is_compacted=settings is COMPACTED)
         self._history.begin(name, state)
-        self._catalog.create_topic(name, topic_id, count, settings, self._now)
+        self._catalog.create_topic(name, topic_id, count, settings)
         self._changed(name, state)
 
     def _add_partition(self, state: TopicState) -> None:
@@ -202,7 +202,7 @@ class Workload:
         state = TopicState(topic_id=state.topic_id, partition_count=count, settings=state.settings)
         self._history.add_partition(state.topic_id, count - 1, is_compacted=False)
         self._history.begin(CHURN, state)
-        self._catalog.add_partitions(CHURN, count, self._now)
+        self._catalog.add_partitions(CHURN, count)
         self._changed(CHURN, state)
 
     def _alter(self, state: TopicState) -> None:

@@ -112,7 +112,7 @@ def open_log(
 
 def get_log(catalog: Catalog, settings: Mapping[str, str] | None = None) -> PartitionLog:
     if catalog.find_topic(TOPIC) is None:
-        catalog.create_topic(TOPIC, TOPIC_ID, 1, settings or {}, NOW)
+        catalog.create_topic(TOPIC, TOPIC_ID, 1, settings or {})
     log = catalog.partition(TOPIC, 0)
     assert log is not None
     return log

@@ -37,7 +37,7 @@ def code_of(rejected: pytest.ExceptionInfo[RequestRejected]) -> ErrorCode:
 def test_find_topic_by_name_and_by_id() -> None:
     catalog = open_catalog(MemoryDisk())
 
-    topic = catalog.create_topic(TOPIC, TOPIC_ID, 2, {"retention.ms": "5"}, NOW)
+    topic = catalog.create_topic(TOPIC, TOPIC_ID, 2, {"retention.ms": "5"})
 
     assert topic == CatalogTopic(
         name=TOPIC, topic_id=TOPIC_ID, partition_count=2, settings={"retention.ms": "5"}
@@ -57,7 +57,7 @@ def test_find_topic_by_name_and_by_id() -> None:
 
 def test_topics_and_their_settings_survive_a_restart(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW, cluster_id="a-cluster")
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, {"max.message.bytes": "200"}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, {"max.message.bytes": "200"})
     topics = catalog.topics
     catalog.close(NOW)
 
@@ -112,7 +112,7 @@ def test_invalid_topic_name_is_rejected(name: str) -> None:
     catalog = open_catalog(MemoryDisk())
 
     with pytest.raises(RequestRejected) as rejected:
-        catalog.create_topic(Topic(name), TOPIC_ID, 1, {}, NOW)
+        catalog.create_topic(Topic(name), TOPIC_ID, 1, {})
 
     assert code_of(rejected) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -121,7 +121,7 @@ def test_topic_with_the_longest_name_can_be_created_and_deleted(tmp_path: Path) 
     catalog, _ = Catalog.open(tmp_path, NOW)
     name = Topic("x" * 249)
 
-    catalog.create_topic(name, TOPIC_ID, 11, {}, NOW)
+    catalog.create_topic(name, TOPIC_ID, 11, {})
     log = catalog.partition(name, 10)
     assert log is not None
     log.append(numbered_batch(0), NOW)
@@ -134,27 +134,27 @@ def test_topic_with_the_longest_name_can_be_created_and_deleted(tmp_path: Path) 
 
 def test_invalid_topic_changes_are_rejected() -> None:
     catalog = open_catalog(MemoryDisk())
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, {})
     other = Topic("other")
 
     with pytest.raises(RequestRejected) as rejected:
-        catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
+        catalog.create_topic(TOPIC, OTHER_ID, 1, {})
     assert code_of(rejected) is ErrorCode.TOPIC_ALREADY_EXISTS
     with pytest.raises(RequestRejected) as rejected:
-        catalog.create_topic(other, OTHER_ID, 0, {}, NOW)
+        catalog.create_topic(other, OTHER_ID, 0, {})
     assert code_of(rejected) is ErrorCode.INVALID_PARTITIONS
     with pytest.raises(RequestRejected) as rejected:
-        catalog.create_topic(other, OTHER_ID, 1, {"retention": "1"}, NOW)
+        catalog.create_topic(other, OTHER_ID, 1, {"retention": "1"})
     assert code_of(rejected) is ErrorCode.INVALID_CONFIG
     with pytest.raises(RequestRejected) as rejected:
-        catalog.add_partitions(TOPIC, 2, NOW)
+        catalog.add_partitions(TOPIC, 2)
     assert code_of(rejected) is ErrorCode.INVALID_PARTITIONS
     with pytest.raises(RequestRejected) as rejected:
         catalog.alter_settings(TOPIC, {"retention.ms": "-2"})
     assert code_of(rejected) is ErrorCode.INVALID_CONFIG
     for change in (
         lambda: catalog.delete_topic(other),
-        lambda: catalog.add_partitions(other, 9, NOW),
+        lambda: catalog.add_partitions(other, 9),
         lambda: catalog.alter_settings(other, {}),
     ):
         with pytest.raises(RequestRejected) as rejected:
@@ -167,7 +167,7 @@ def test_add_partitions_keeps_existing_records(tmp_path: Path) -> None:
     catalog, _ = Catalog.open(tmp_path, NOW)
     get_log(catalog).append(numbered_batch(0), NOW)
 
-    topic = catalog.add_partitions(TOPIC, 3, NOW)
+    topic = catalog.add_partitions(TOPIC, 3)
 
     assert topic.partition_count == 3
     assert catalog.find_topic_by_id(TOPIC_ID) == topic
@@ -221,7 +221,7 @@ def test_delete_topic_removes_all_files(tmp_path: Path) -> None:
     catalog.clean(NOW)
     assert not [name for name in file_names(tmp_path, "") if name.startswith(TOPIC)]
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
-    catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
+    catalog.create_topic(TOPIC, OTHER_ID, 1, {})
     assert (get_log(catalog).start_offset, get_log(catalog).end_offset) == (0, 0)
     catalog.close(NOW)
     with open_log(tmp_path) as log:
@@ -434,7 +434,7 @@ def test_cleaning_continues_after_a_partition_failed() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
     settings = {"retention.ms": "1", "internal.segment.bytes": "100"}
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, settings, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, settings)
     for each in range(2):
         log = catalog.partition(TOPIC, each)
         assert log is not None

@@ -36,14 +36,14 @@ def new_topic(number: int) -> CatalogTopic:
 def first_changes(catalog: Catalog) -> list[Callable[[], object]]:
     """One of each kind of change."""
     return [
-        lambda: catalog.create_topic(TOPIC, IDS[0], 2, {"retention.ms": "5"}, NOW),
+        lambda: catalog.create_topic(TOPIC, IDS[0], 2, {"retention.ms": "5"}),
         lambda: catalog.create_topics([new_topic(each) for each in range(1, 4)]),
-        lambda: catalog.add_partitions(TOPIC, 3, NOW),
+        lambda: catalog.add_partitions(TOPIC, 3),
         lambda: catalog.alter_settings(TOPIC, {"max.message.bytes": "9"}),
         lambda: catalog.reserve_producer_ids(1000),
         lambda: catalog.delete_topics((Topic("t1"), Topic("t3"))),
         lambda: catalog.clean(NOW),
-        lambda: catalog.create_topic(Topic("t1"), IDS[9], 1, {}, NOW),
+        lambda: catalog.create_topic(Topic("t1"), IDS[9], 1, {}),
     ]
 
 
@@ -101,11 +101,11 @@ def test_garbage_after_the_last_change_is_cut_off(filler: bytes) -> None:
 def test_changes_after_a_torn_one_are_kept() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, IDS[0], 1, {}, NOW)
+    catalog.create_topic(TOPIC, IDS[0], 1, {})
     disk.kill()
     disk.content(JOURNAL).extend(b"0123abcd {torn")
 
-    open_catalog(disk).create_topic(OTHER, IDS[1], 1, {}, NOW)
+    open_catalog(disk).create_topic(OTHER, IDS[1], 1, {})
     disk.power_off()
 
     assert [topic.name for topic in open_catalog(disk).topics] == [TOPIC, OTHER]
@@ -208,7 +208,7 @@ def test_long_journal_is_replaced_by_a_snapshot_while_the_node_runs(
     catalog = open_catalog(disk)
     lengths = []
     for number in range(50):
-        catalog.create_topic(Topic(f"t{number}"), IDS[number], 1, {}, NOW)
+        catalog.create_topic(Topic(f"t{number}"), IDS[number], 1, {})
         lengths.append(len(disk.content(JOURNAL)))
 
     disk.power_off()
@@ -266,7 +266,7 @@ def test_catalog_of_format_1_is_read_and_kept_until_the_first_change() -> None:
 
     catalog = open_catalog(disk)
     assert (catalog.cluster_id, get_log(catalog).end_offset) == ("old", 1)
-    catalog.create_topic(OTHER, IDS[0], 1, {}, NOW)
+    catalog.create_topic(OTHER, IDS[0], 1, {})
     disk.power_off()
 
     catalog = open_catalog(disk)
@@ -286,7 +286,7 @@ def test_crash_at_any_step_of_the_first_change_of_format_1(seed: int | None) -> 
         catalog = None
         try:
             catalog = open_catalog(CrashingDisk(disk, crash_at))
-            catalog.create_topic(OTHER, IDS[0], 1, {}, NOW)
+            catalog.create_topic(OTHER, IDS[0], 1, {})
         except Crash:
             disk.power_off(seed)
         else:
@@ -305,7 +305,7 @@ def test_changes_on_a_full_disk_fail_alone() -> None:
         created = []
         for number in range(4):
             with suppress(StorageError):
-                catalog.create_topic(Topic(f"t{number}"), IDS[number], 1, {}, NOW)
+                catalog.create_topic(Topic(f"t{number}"), IDS[number], 1, {})
                 created.append(f"t{number}")
         assert len(created) < 4
 
@@ -321,16 +321,16 @@ def test_changes_on_a_full_disk_fail_alone() -> None:
 def test_change_whose_sync_failed_is_not_made_by_a_later_one() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, IDS[0], 1, {}, NOW)
+    catalog.create_topic(TOPIC, IDS[0], 1, {})
     disk.kill()
     failing = UnsyncableDisk(disk)
     catalog = open_catalog(failing)
     failing.is_failing = True
     with pytest.raises(StorageError):
-        catalog.create_topic(OTHER, IDS[1], 1, {}, NOW)
+        catalog.create_topic(OTHER, IDS[1], 1, {})
     failing.is_failing = False
 
-    catalog.create_topic(Topic("third"), IDS[2], 1, {}, NOW)
+    catalog.create_topic(Topic("third"), IDS[2], 1, {})
     disk.power_off()
 
     assert [topic.name for topic in open_catalog(disk).topics] == [TOPIC, "third"]

@@ -295,7 +295,7 @@ def test_other_partitions_are_cleaned_once_a_second_during_a_round() -> None:
     catalog = open_catalog(MemoryDisk())
     fill(get_log(catalog, COMPACTED), rounds=60)
     expiring = {**SMALL_SEGMENTS, "retention.ms": "1"}
-    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, expiring, NOW)
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, expiring)
     visits = catalog.partition(Topic("visits"), Partition(0))
     assert visits is not None
     assert not catalog.clean(NOW, budget_bytes=1).is_done
@@ -312,7 +312,7 @@ def test_other_partitions_are_cleaned_during_a_round_after_the_clock_was_set_bac
     catalog = open_catalog(MemoryDisk())
     fill(get_log(catalog, COMPACTED), rounds=60)
     small = {**SMALL_SEGMENTS, "retention.bytes": "1"}
-    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, small, NOW)
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, small)
     visits = catalog.partition(Topic("visits"), Partition(0))
     assert visits is not None
     assert not catalog.clean(NOW, budget_bytes=1).is_done
@@ -343,7 +343,7 @@ def test_failed_round_is_not_retried_immediately() -> None:
 def test_deleting_a_topic_during_its_round_unblocks_other_topics() -> None:
     catalog = open_catalog(MemoryDisk())
     fill(get_log(catalog, COMPACTED), rounds=60)
-    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, COMPACTED, NOW)
+    catalog.create_topic(Topic("visits"), Uuid(bytes(16)), 1, COMPACTED)
     visits = catalog.partition(Topic("visits"), Partition(0))
     assert visits is not None
     fill(visits, rounds=60)

@@ -211,18 +211,18 @@ def test_topic_changes_are_atomic(crash_type: CrashType) -> None:
 
     def scenario(catalog: Catalog) -> None:
         completed.clear()
-        catalog.create_topic(OTHER, FIRST_ID, 2, {}, NOW)
+        catalog.create_topic(OTHER, FIRST_ID, 2, {})
         completed.append("created")
         other = catalog.partition(OTHER, 1)
         assert other is not None
         other.append(numbered_batch(0, records=9), NOW)
         sync(other)
         other.delete_before(Offset(5))
-        catalog.add_partitions(OTHER, 3, NOW)
+        catalog.add_partitions(OTHER, 3)
         completed.append("grown")
         catalog.delete_topic(OTHER)
         completed.append("deleted")
-        catalog.create_topic(OTHER, SECOND_ID, 2, {}, NOW)
+        catalog.create_topic(OTHER, SECOND_ID, 2, {})
         completed.append("created again")
         other = catalog.partition(OTHER, 1)
         assert other is not None

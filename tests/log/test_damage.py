@@ -502,7 +502,7 @@ def test_refusal_takes_no_more_memory_with_every_use() -> None:
 def test_other_partitions_are_served_beside_a_refused_one() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, {})
     for number in (0, 1):
         log = catalog.partition(TOPIC, number)
         assert log is not None

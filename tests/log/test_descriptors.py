@@ -59,7 +59,7 @@ def no_descriptors(left: int = 0) -> Iterator[None]:
 def open_small(tmp_path: Path) -> Catalog:
     catalog, _ = Catalog.open(tmp_path, NOW, limits=Limits(open_files_max=BUDGET))
     if catalog.find_topic(TOPIC) is None:
-        catalog.create_topic(TOPIC, TOPIC_ID, PARTITIONS, {}, NOW)
+        catalog.create_topic(TOPIC, TOPIC_ID, PARTITIONS, {})
     return catalog
 
 

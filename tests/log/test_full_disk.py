@@ -137,12 +137,12 @@ def test_create_topic_on_a_full_disk_leaves_nothing() -> None:
         catalog = open_catalog(full)
         full.free_bytes = free_bytes
         try:
-            catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {}, NOW)
+            catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {})
         except StorageError:
             assert catalog.find_topic(TOPIC) is None
             assert catalog.partition(TOPIC, 0) is None
             full.free_bytes = PLENTY
-            catalog.create_topic(TOPIC, Uuid(b"u" * 16), 3, {}, NOW)
+            catalog.create_topic(TOPIC, Uuid(b"u" * 16), 3, {})
         disk.kill()
 
         catalog = open_catalog(disk)

@@ -49,7 +49,7 @@ def test_number_of_disk_changes_for_new_topics_does_not_depend_on_their_number(c
     before = disk.changes
 
     catalog.create_topics(new_topics(count))
-    catalog.create_topic(TOPIC, TOPIC_ID, 1_000 * count, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 1_000 * count, {})
 
     # Each call is one append and one sync.
     assert disk.changes - before == 4
@@ -62,14 +62,14 @@ def test_journal_grows_by_the_change_only() -> None:
     catalog.create_topics(new_topics(500))
     before = len(disk.content("kohort-catalog.journal"))
 
-    catalog.create_topic(TOPIC, TOPIC_ID, 1, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 1, {})
 
     assert len(disk.content("kohort-catalog.journal")) - before < 200
 
 
 def test_one_invalid_topic_refuses_all() -> None:
     catalog = open_catalog(MemoryDisk())
-    catalog.create_topic(TOPIC, TOPIC_ID, 1, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 1, {})
     taken = CatalogTopic(name=TOPIC, topic_id=OTHER_ID, partition_count=1, settings={})
 
     with pytest.raises(RequestRejected) as rejected:
@@ -82,7 +82,7 @@ def test_one_invalid_topic_refuses_all() -> None:
 def test_only_written_partitions_have_a_directory() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 5, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 5, {})
     log = catalog.partition(TOPIC, 2)
     assert log is not None
     assert log.read(Offset(0), 100, at_least_one=True) == b""
@@ -106,7 +106,7 @@ def test_only_written_partitions_have_a_directory() -> None:
 def test_first_synced_record_of_a_partition_survives_a_power_failure() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, {})
     append(catalog, TOPIC, 1)
 
     sync(catalog)
@@ -121,7 +121,7 @@ def test_no_checkpoint_survives_without_the_directory_it_is_about() -> None:
     for seed in range(40):
         disk = MemoryDisk()
         catalog = open_catalog(disk)
-        catalog.create_topic(TOPIC, TOPIC_ID, 1, {}, NOW)
+        catalog.create_topic(TOPIC, TOPIC_ID, 1, {})
         append(catalog, TOPIC, 0)
         log = catalog.partition(TOPIC, 0)
         assert log is not None
@@ -138,7 +138,7 @@ def test_first_append_that_failed_on_a_full_disk_succeeds_later() -> None:
         disk = MemoryDisk()
         full = FullDisk(disk, 1 << 30)
         catalog = open_catalog(full)
-        catalog.create_topic(TOPIC, TOPIC_ID, 1, {}, NOW)
+        catalog.create_topic(TOPIC, TOPIC_ID, 1, {})
         full.free_bytes = free_bytes
         try:
             append(catalog, TOPIC, 0)
@@ -161,7 +161,7 @@ def test_first_append_that_failed_on_a_full_disk_succeeds_later() -> None:
 
 def written_topic(disk: MemoryDisk, partitions: int) -> Catalog:
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, partitions, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, partitions, {})
     for each in range(partitions):
         append(catalog, TOPIC, each)
     return catalog
@@ -196,7 +196,7 @@ def test_topics_are_deleted_by_one_change() -> None:
 
 def test_unknown_topic_refuses_the_deletion_of_all() -> None:
     catalog = open_catalog(MemoryDisk())
-    catalog.create_topic(TOPIC, TOPIC_ID, 1, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 1, {})
 
     with pytest.raises(RequestRejected):
         catalog.delete_topics([TOPIC, Topic("unknown")])
@@ -210,7 +210,7 @@ def test_topic_can_be_created_again_while_its_directories_are_removed() -> None:
     catalog.delete_topic(TOPIC)
     catalog.clean(NOW, budget_bytes=1000)
 
-    catalog.create_topic(TOPIC, OTHER_ID, 200, {}, NOW)
+    catalog.create_topic(TOPIC, OTHER_ID, 200, {})
     append(catalog, TOPIC, 7)
     sync(catalog)
     disk.power_off()
@@ -231,7 +231,7 @@ def test_name_is_reserved_while_a_topic_is_created_in_steps() -> None:
     steps = catalog.create_topics_stepwise([again])
     next(steps)
     with pytest.raises(RequestRejected) as rejected:
-        catalog.create_topic(TOPIC, Uuid(b"x" * 16), 1, {}, NOW)
+        catalog.create_topic(TOPIC, Uuid(b"x" * 16), 1, {})
     assert rejected.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
     assert catalog.find_topic(TOPIC) is None
     rest = len([*steps])
@@ -249,7 +249,7 @@ def test_abandoned_creation_frees_the_name() -> None:
 
     del steps
 
-    catalog.create_topic(TOPIC, OTHER_ID, 1, {}, NOW)
+    catalog.create_topic(TOPIC, OTHER_ID, 1, {})
     assert catalog.find_topic(TOPIC) is not None
 
 
@@ -259,7 +259,7 @@ def test_abandoned_creation_frees_the_name() -> None:
 def test_cleaning_of_many_partitions_takes_several_calls() -> None:
     disk = CrashingDisk(MemoryDisk())
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 200, {"retention.ms": "1"}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 200, {"retention.ms": "1"})
     for each in range(200):
         append(catalog, TOPIC, each)
     later = Millis(NOW + 10_000)

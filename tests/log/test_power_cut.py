@@ -57,7 +57,7 @@ def test_recovery_is_right_in_all_states_after_a_power_failure(
 def test_topic_with_the_name_of_a_deleted_one_survives_a_power_failure() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, Uuid(b"1" * 16), 1, {}, NOW)
+    catalog.create_topic(TOPIC, Uuid(b"1" * 16), 1, {})
     catalog.delete_topic(TOPIC)
     catalog.close(NOW)
 

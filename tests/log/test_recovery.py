@@ -409,7 +409,7 @@ def test_log_truncated_at_the_last_index_entry_is_recovered() -> None:
 def test_missing_partition_directory_is_created() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 2, {}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 2, {})
     catalog.close(NOW)
     assert f"{TOPIC}-1" not in disk.list("")
 

@@ -114,7 +114,7 @@ def test_retention_of_all_records_leaves_an_empty_log() -> None:
 def test_retention_stores_the_log_starts_of_many_partitions_at_once() -> None:
     disk = MemoryDisk()
     catalog = open_catalog(disk)
-    catalog.create_topic(TOPIC, TOPIC_ID, 20, {**SMALL_SEGMENTS, "retention.ms": "0"}, NOW)
+    catalog.create_topic(TOPIC, TOPIC_ID, 20, {**SMALL_SEGMENTS, "retention.ms": "0"})
     logs = [catalog.partition(TOPIC, number) for number in range(20)]
     for log in logs:
         assert log is not None

@@ -40,7 +40,7 @@ def test_many_appends_share_one_sync() -> None:
 
 def test_every_written_partition_has_a_pending_sync() -> None:
     catalog = open_catalog(MemoryDisk())
-    catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {}, NOW)
+    catalog.create_topic(TOPIC, Uuid(b"t" * 16), 3, {})
     for partition in (0, 2):
         log = catalog.partition(TOPIC, partition)
         assert log is not None
@@ -180,7 +180,7 @@ def test_a_file_can_be_closed_while_another_thread_syncs_it(
 def test_catalog_has_no_pending_sync_after_the_log_returned_it() -> None:
     catalog = open_catalog(MemoryDisk())
     log = get_log(catalog)
-    catalog.create_topic(Topic("other"), Uuid(b"o" * 16), 1, {}, NOW)
+    catalog.create_topic(Topic("other"), Uuid(b"o" * 16), 1, {})
     for number in range(3):
         log.append(numbered_batch(number), NOW)
         log.take_pending_syncs()

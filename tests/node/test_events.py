@@ -222,7 +222,7 @@ class Writer:
 
     @property
     def batch_count(self) -> int:
-        log = self.harness.broker.topics.events_partition(self.harness.now)
+        log = self.harness.broker.topics.events_partition()
         return sum(1 for chunk in log.batches(log.start_offset) for _ in split(chunk))
 
     @property
@@ -256,7 +256,7 @@ def test_batches_obey_max_message_bytes_of_the_topic(harness: BrokerHarness) -> 
 
     writer.topic.write([*EXAMPLE_EVENTS, crowded(200)])
 
-    log = harness.broker.topics.events_partition(harness.now)
+    log = harness.broker.topics.events_partition()
     sizes = [header.size_in_bytes for chunk in log.batches(Offset(1)) for _, header in split(chunk)]
     assert max(sizes) <= 2_000
     assert len(sizes) > 10

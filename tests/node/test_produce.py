@@ -145,7 +145,7 @@ def test_invalid_acks_are_refused(harness: BrokerHarness) -> None:
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__kohort_events"])
 def test_internal_topics_are_refused(harness: BrokerHarness, name: str) -> None:
-    harness.broker.topics.events_partition(harness.now)
+    harness.broker.topics.events_partition()
 
     returned = harness.produce(new_batch("a"), name)
 

@@ -96,9 +96,7 @@ class Stage:
             case "grow":
                 topic = harness.broker.topics.find(Topic("u"))
                 assert topic is not None
-                harness.broker.topics.add_partitions(
-                    topic.name, topic.partition_count + 1, harness.now
-                )
+                harness.broker.topics.add_partitions(topic.name, topic.partition_count + 1)
             case _:
                 harness.advance(1)
 
@@ -157,12 +155,12 @@ class Stage:
 
     def kept_since(self, end: Offset) -> bytes:
         """The stored batch without its offset."""
-        (log,) = self.harness.broker.topics.offsets_partitions(self.harness.now)
+        (log,) = self.harness.broker.topics.offsets_partitions()
         return log.read(end, 1 << 20, at_least_one=True)[8:] if log.end_offset > end else b""
 
     @property
     def end(self) -> Offset:
-        (log,) = self.harness.broker.topics.offsets_partitions(self.harness.now)
+        (log,) = self.harness.broker.topics.offsets_partitions()
         return log.end_offset
 
     def ask(self, client: FakeClient, frame: bytes) -> tuple[bytes, bytes]:

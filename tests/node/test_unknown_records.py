@@ -19,7 +19,7 @@ def harness(tmp_path: Path) -> BrokerHarness:
 
 
 def offsets_log(harness: BrokerHarness) -> PartitionLog:
-    (log,) = harness.broker.topics.offsets_partitions(harness.now)
+    (log,) = harness.broker.topics.offsets_partitions()
     return log
 
 

@@ -46,7 +46,7 @@ from kohort.log.recovery import (
 )
 from kohort.log.repair import OnRepair, Repair, RepairKind, ignore_repair
 from kohort.log.sync_queue import PendingSync
-from kohort.log.topic_config import TopicSettings, parse_settings
+from kohort.log.topic_config import SETTINGS, TopicSettings, parse_settings
 from kohort.types import ErrorCode, Millis, Partition, ProducerId, Topic, Uuid
 
 _NO_DEFAULTS: Final[Mapping[str, str]] = {}
@@ -228,6 +228,9 @@ class Catalog:
 
     def _parse(self, settings: Mapping[str, str]) -> TopicSettings:
         """Most topics have the same overrides, or none."""
+        if len(settings) > len(SETTINGS):
+            # One of them is unknown. A request may have a hundred thousand, and sorting takes long.
+            return parse_settings(settings, self._defaults)
         key = tuple(sorted(settings.items()))
         parsed = self._parsed.get(key)
         if parsed is None:
@@ -275,7 +278,6 @@ class Catalog:
         topic_id: Uuid,
         partition_count: int,
         settings: Mapping[str, str],
-        now: Millis,  # noqa: ARG002  # the files of the partitions are created later
     ) -> CatalogTopic:
         """Create a topic with empty partitions. Raises RequestRejected for invalid arguments."""
         topic = CatalogTopic(
@@ -297,10 +299,10 @@ class Catalog:
 
         There are several steps only if a deleted topic of the same name has many directories left.
         """
-        names = [topic.name for topic in topics]
+        names = {topic.name for topic in topics}
         for topic in topics:
             self.check_new_topic(topic)
-        assert len(set(names)) == len(names), "the names are different"
+        assert len(names) == len(topics), "the names are different"
         self._reserved.update(names)
         try:
             deleted = [each for each in self._content.deleting.values() if each.name in names]
@@ -334,12 +336,7 @@ class Catalog:
         """Raises RequestRejected if overrides are invalid."""
         self._parse(settings)
 
-    def add_partitions(
-        self,
-        name: Topic,
-        partition_count: int,
-        now: Millis,  # noqa: ARG002  # as above
-    ) -> CatalogTopic:
+    def add_partitions(self, name: Topic, partition_count: int) -> CatalogTopic:
         """Increase the number of partitions to `partition_count`."""
         topic = self._get_topic(name)
         _check_count(name, partition_count, more_than=topic.partition_count)

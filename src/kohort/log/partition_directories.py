@@ -92,8 +92,11 @@ class PartitionDirectories:
         self._to_rename[topic.topic_id] = deque(name for name in names if name in self._existing)
 
     def rename_all(self, topic_id: Uuid) -> Iterator[None]:
-        """Rename all directories of a deleted topic, in steps."""
-        names = self._to_rename[topic_id]
+        """Rename all directories of a deleted topic, in steps. `remove_some` may be called between
+        the steps."""
+        names = self._to_rename.get(topic_id)
+        if names is None:
+            return
         is_any = bool(names)
         while names:
             for _ in range(min(_RENAMED_PER_STEP, len(names))):

@@ -110,7 +110,7 @@ class Broker:
 
     def load_groups(self, clock: Clock) -> Iterator[None]:
         """Rebuild the coordinator chunk by chunk, so that other requests are handled in between."""
-        partitions = self.topics.offsets_partitions(clock.now())
+        partitions = self.topics.offsets_partitions()
         try:
             for partition in partitions:
                 partition.check_usable()

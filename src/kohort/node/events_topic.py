@@ -100,7 +100,7 @@ class EventWriter:
             return
         now = Millis(max(event.at for event in events))
         try:
-            log = self._topics.events_partition(now)
+            log = self._topics.events_partition()
         except (RequestRejected, StorageError) as error:
             self._lose(len(events), error)
             return

@@ -32,7 +32,7 @@ class GroupRecordWriter:
 
     def __init__(
         self,
-        partitions: Callable[[Millis], list[PartitionLog]],
+        partitions: Callable[[], list[PartitionLog]],
         purgatory: FetchPurgatory,
         note_error: Callable[[LogError], None],
     ) -> None:
@@ -44,7 +44,7 @@ class GroupRecordWriter:
         self, outcomes: Sequence[tuple[list[Record], Millis]]
     ) -> list[list[Record] | ErrorCode]:
         now = outcomes[-1][1]
-        partitions = self._partitions(now)
+        partitions = self._partitions()
         if len(partitions) == 1 and not _is_transactional(outcomes[0][0]):
             return self._append_in_one_write(outcomes, partitions[0], now)
         return [self._append_one(records, partitions, at) for records, at in outcomes]

@@ -12,8 +12,9 @@ from kohort.log.file_names import check_topic_name
 from kohort.log.limits import LEADER_EPOCH
 from kohort.log.partition import PartitionLog
 from kohort.node.config import BrokerConfig
+from kohort.node.request import WROTE_FILES, SlicedPart
 from kohort.node.storage_error_log import StorageErrorLog
-from kohort.types import BrokerId, ErrorCode, Millis, Partition, Topic, Uuid, value
+from kohort.types import BrokerId, ErrorCode, Partition, Topic, Uuid, value
 
 PARTITIONS_MAX: Final = 10_000
 """Per topic; protects file descriptors and memory. Kafka's limit for one request."""
@@ -99,6 +100,10 @@ class NewTopic:
     overrides: Mapping[str, str]
 
 
+CreationResult = CatalogTopic | RequestRejected | StorageError
+"""The new topic, or why it was not created."""
+
+
 def fresh_topic_id() -> Uuid:
     """A random id. As in Kafka its base64 form does not begin with a dash, for command lines."""
     while True:
@@ -163,6 +168,9 @@ class Topics:
         if self.find(name) is not None:
             raise RequestRejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
         colliding = self._unified.get(_unify(name))
+        if colliding == name:
+            reason = f"topic {name} is being created by another request"
+            raise RequestRejected(ErrorCode.TOPIC_ALREADY_EXISTS, reason)
         if colliding is not None:
             # DEVIATION: Kafka misses the collision if one request creates both topics.
             reason = (
@@ -174,17 +182,25 @@ class Topics:
         self.catalog.check_settings(overrides)
 
     def create(self, new: NewTopic) -> CatalogTopic:
-        (created,) = self.create_all((new,))
+        steps = self.create_all((new,))
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                (created,) = end.value
+                break
         if isinstance(created, CatalogTopic):
             return created
         raise created
 
-    def create_all(
-        self, new: Sequence[NewTopic]
-    ) -> list[CatalogTopic | RequestRejected | StorageError]:
+    def create_all(self, new: Sequence[NewTopic]) -> SlicedPart[list[CreationResult]]:
         """Create topics by one change of the catalog. Each is refused on its own, but if the disk
-        fails, none is created."""
-        results: list[CatalogTopic | RequestRejected | StorageError] = []
+        fails, none is created.
+
+        There are several slices only if deleted topics of the same names have many directories
+        left. If the work is abandoned, no topic is created.
+        """
+        results: list[CreationResult] = []
         accepted: list[CatalogTopic] = []
         try:
             for each in new:
@@ -198,7 +214,8 @@ class Topics:
                     accepted.append(topic)
                     results.append(topic)
             if accepted:
-                self.catalog.create_topics(accepted)
+                for _ in self.catalog.create_topics_stepwise(accepted):
+                    yield WROTE_FILES
         except BaseException as error:
             for topic in accepted:
                 del self._unified[_unify(topic.name)]
@@ -219,9 +236,7 @@ class Topics:
         self.catalog.check_new_topic(topic)
         return topic
 
-    def create_on_demand(
-        self, names: Sequence[Topic]
-    ) -> list[CatalogTopic | RequestRejected | StorageError]:
+    def create_on_demand(self, names: Sequence[Topic]) -> SlicedPart[list[CreationResult]]:
         """Create topics because a metadata request named them, with the default settings."""
         return self.create_all([self.defaults(name) for name in names])
 
@@ -242,9 +257,9 @@ class Topics:
         check_partition_count(count)
         return topic
 
-    def add_partitions(self, name: Topic, count: int, now: Millis) -> None:
+    def add_partitions(self, name: Topic, count: int) -> None:
         self.check_growth(name, count)
-        self.catalog.add_partitions(name, count, now)
+        self.catalog.add_partitions(name, count)
 
     def alter(self, name: Topic, overrides: Mapping[str, str]) -> None:
         self.catalog.alter_settings(name, overrides)
@@ -265,12 +280,12 @@ class Topics:
 
     # Internal topics
 
-    def offsets_partitions(self, _: Millis) -> list[PartitionLog]:
+    def offsets_partitions(self) -> list[PartitionLog]:
         if self._offsets is None:
             self._offsets = self._internal_partitions(CONSUMER_OFFSETS)
         return self._offsets
 
-    def events_partition(self, _: Millis) -> PartitionLog:
+    def events_partition(self) -> PartitionLog:
         found = self.catalog.partition(KOHORT_EVENTS, Partition(0))
         return found or self._internal_partitions(KOHORT_EVENTS)[0]
 

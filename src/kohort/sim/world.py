@@ -20,14 +20,13 @@ from kohort.sim.host import ExitKind, NodeHost
 from kohort.sim.logging_capture import capture_logs
 from kohort.sim.member_slot import MemberSlot
 from kohort.sim.network import SimulatedNetwork
-from kohort.sim.node import EPOCH_MS
 from kohort.sim.pipeliner import Pipeliner
 from kohort.sim.plan import EventKind, SimulationPlan
 from kohort.sim.plan_generator import CALM
 from kohort.sim.producer import SimulatedProducer
 from kohort.sim.trace import Trace
 from kohort.sim.wire_tap import WireTap
-from kohort.types import Millis, TopicPartition, value
+from kohort.types import TopicPartition, value
 from kohort.virtual_time.rng import RandomStreams
 from kohort.virtual_time.scheduler import MS, Scheduler
 
@@ -273,7 +272,7 @@ class World:
         self._checkers.check_responses(self._settle_timeout_ms)
         process = self._host.process
         assert process is not None, "the node has just responded"
-        check_replay(process.broker, Millis(EPOCH_MS + self._scheduler.now_ms))
+        check_replay(process.broker)
 
     def _await(
         self, what: str, begin: Callable[[Callable[[], None]], None], within_ms: int

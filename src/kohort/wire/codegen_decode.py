@@ -4,7 +4,8 @@ Adjacent fields of constant width, and a length prefix after them, are read by o
 Arrays become inline loops, so that a message is one function and each line belongs to a field.
 
 For a large message there is a second form: a generator that yields after every ITEMS_PER_SLICE
-array items, so that its caller can do something else in between, and that limits their number.
+array items, so that its caller can do something else in between, and that limits their number and
+the length of strings.
 """
 
 import struct
@@ -36,6 +37,10 @@ _TAIL = """\
 ITEMS_PER_SLICE: Final = 512
 """Array items that are decoded or encoded between two yields; less than a millisecond."""
 
+STRING_BYTES_MAX: Final = 2**15 - 1
+"""The longest string in a large message; versions without compact lengths allow no longer one. It
+limits the time of what is done with a string, such as a split, which cannot be sliced."""
+
 _TAGS_MAX: Final = 100
 """Tagged fields of one struct. Limits the time that a section of unknown ones can take."""
 
@@ -50,7 +55,8 @@ def build_decoder(cls: type, version: int) -> Callable[[bytes, int], tuple[Any, 
 def build_sliced_decoder(cls: type, version: int) -> Callable[[bytes, int, int], Steps]:
     """Build `decode(buf, pos, items_max)`, a generator that returns the same.
 
-    A message with more than `items_max` array items in total is malformed.
+    A message with more than `items_max` array items in total, or with a longer string than
+    STRING_BYTES_MAX, is malformed.
     """
     return _build(cls, version, _SLICED_HEAD)
 
@@ -155,6 +161,10 @@ class _DecoderWriter:
         if field.kind == "array":
             self._write_items(field, target, path)
         else:
+            if self.is_sliced and field.kind == "string":
+                source.indent(f"if n > {STRING_BYTES_MAX}:", here)
+                source.add(f"raise ValueError(f'{{n}} bytes exceed {STRING_BYTES_MAX}')", here)
+                source.dedent()
             source.add("stop = pos + n")
             source.indent("if not pos <= stop <= end:", here)
             source.add("raise ValueError(f'length {n}, but {end - pos} bytes are left')", here)

@@ -123,11 +123,11 @@ def encode_large_response(
     left = bytes_max
     for _ in sliced_encoder(type(body), version)(body, parts):
         # The parts have a few bytes each, and as objects take many times as much.
-        parts[joined:] = [b"".join(parts[joined:])]
-        left -= len(parts[joined])
+        left -= sum(map(len, parts[joined:]))
         if left < 0:
             name = schema_of(type(body)).name
             raise UnencodableMessage(name, "length", f"it has more than {bytes_max} bytes")
+        parts[joined:] = [b"".join(parts[joined:])]
         joined += 1
         yield
     return _join(pack_head, header_size, correlation_id, parts)

@@ -241,9 +241,7 @@ def write(
     """Write a log directory with these records, one batch for each."""
     catalog, _ = Catalog.open(directory, Millis(0))
     for number, (topic, count) in enumerate(((OFFSETS, partitions), (EVENTS, 1))):
-        catalog.create_topic(
-            topic, Uuid(bytes([number + 1] * 16)), count, settings or {}, Millis(0)
-        )
+        catalog.create_topic(topic, Uuid(bytes([number + 1] * 16)), count, settings or {})
     for history in histories:
         for each in history.kept:
             log = catalog.partition(each.topic, each.partition)

@@ -188,7 +188,7 @@ def test_malformed_records_with_a_valid_checksum_are_refused(tmp_path: Path) -> 
 def test_only_committed_transactions_are_decoded(tmp_path: Path) -> None:
     """Across segments, with and without .txnindex files."""
     catalog, _ = Catalog.open(tmp_path, Millis(0))
-    catalog.create_topic(OFFSETS, Uuid(bytes([1] * 16)), 1, SMALL_SEGMENTS, Millis(0))
+    catalog.create_topic(OFFSETS, Uuid(bytes([1] * 16)), 1, SMALL_SEGMENTS)
     log = catalog.partition(OFFSETS, 0)
     assert log is not None
     for number in range(12):

@@ -6,7 +6,14 @@ from typing import Final
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.broker import Broker
 from kohort.node.fetch_purgatory import FetchParams, LogReadResult, PartitionFetch
-from kohort.node.request import ITEMS_PER_SLICE, PARKED, Parked, Request, SlicedWork
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    NAMED_PER_SLICE,
+    PARKED,
+    Parked,
+    Request,
+    SlicedWork,
+)
 from kohort.node.topics import ResolvedTopic
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic, Uuid
 from kohort.wire.api.k01_fetch import (
@@ -22,9 +29,6 @@ from kohort.wire.api.k01_fetch import (
 
 _FINAL, _INITIAL = -1, 0
 _READ_COMMITTED: Final = 1
-
-_NAMED_PER_SLICE: Final = 1_000
-"""Partitions of the request that are looked at, not yet read, between two yields."""
 
 _BYTES_MAX: Final = 8 * 1024 * 1024
 """The largest response, unless one batch is larger; protects memory from clients that do not read,
@@ -102,7 +106,7 @@ def _requested_topics(
         for partition in requested.partitions:
             topic.partitions[partition.partition] = partition
             count += 1
-            if not count % _NAMED_PER_SLICE:
+            if not count % NAMED_PER_SLICE:
                 yield
     return list(topics.values())
 

@@ -1,6 +1,5 @@
 """ListOffsets: the first offset, the last offset, or the offset for a timestamp."""
 
-from collections import Counter
 from typing import Final
 
 from kohort.log.errors import RequestRejected, StorageError
@@ -8,7 +7,7 @@ from kohort.log.limits import LEADER_EPOCH
 from kohort.log.log_segments import TimestampAndOffset
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
-from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork, count_in_slices
 from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k02_list_offsets import (
@@ -36,14 +35,16 @@ _SINCE: Final = {
 
 def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: ListOffsetsRequest = request.body
-    counts = Counter(
+    counts = yield from count_in_slices(
         (topic.name, requested.partition_index)
         for topic in body.topics
         for requested in topic.partitions
     )
     found: dict[Topic, dict[Partition, ListOffsetsPartitionResponse]] = {}
+    left = ITEMS_PER_SLICE
     for topic in body.topics:
         partitions = found.setdefault(topic.name, {})
+        left -= 1
         for requested in topic.partitions:
             if counts[topic.name, requested.partition_index] > 1:
                 partitions[requested.partition_index] = _refuse(
@@ -54,8 +55,10 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
                     broker, topic.name, requested, request
                 )
             is_search = requested.timestamp >= 0 or requested.timestamp == _NEWEST
-            if is_search or not len(partitions) % ITEMS_PER_SLICE:
+            left -= ITEMS_PER_SLICE if is_search else 1
+            if left <= 0:
                 yield
+                left = ITEMS_PER_SLICE
     topics = (
         ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
         for name, partitions in found.items()

@@ -8,7 +8,14 @@ from kohort.log.catalog_file import CatalogTopic
 from kohort.log.limits import LEADER_EPOCH
 from kohort.node.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from kohort.node.broker import Broker
-from kohort.node.request import ITEMS_PER_SLICE, WROTE_FILES, Request, SlicedPart, SlicedWork
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    NAMED_PER_SLICE,
+    WROTE_FILES,
+    Request,
+    SlicedPart,
+    SlicedWork,
+)
 from kohort.node.topics import PARTITIONS_MAX, is_internal, unknown_topic_error
 from kohort.types import ZERO_UUID, ErrorCode, Millis, Partition, Topic, Uuid
 from kohort.wire.api.k03_metadata import (
@@ -20,9 +27,6 @@ from kohort.wire.api.k03_metadata import (
     MetadataResponseTopic,
 )
 
-_NAMED_PER_SLICE: Final = 1_000
-"""Topics of the request that are looked at, not yet described, between two yields."""
-
 _NOTHING_REFUSED: Final[Mapping[Topic, ErrorCode]] = {}
 
 
@@ -30,7 +34,7 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: MetadataRequest = request.body
     if 10 <= request.version < 12 and any(_is_by_id(each) for each in body.topics or ()):
         # Responses have topic ids since version 10, requests since version 12.
-        return _refuse(body.topics or ())
+        return (yield from _refuse(body.topics or ()))
     topics = yield from _topics(broker, body, request.version)
     is_asked = body.include_cluster_authorized_operations
     return MetadataResponse(
@@ -63,7 +67,7 @@ def _topics(broker: Broker, body: MetadataRequest, version: int) -> _Topics:
         by_name[each.name or Topic("")] = None
         if each.topic_id != ZERO_UUID:
             by_id[each.topic_id] = None
-        if not index % _NAMED_PER_SLICE:
+        if not index % NAMED_PER_SLICE:
             yield
     if by_id:
         # As in Kafka, names are ignored if one topic of the request has an id.
@@ -74,18 +78,20 @@ def _topics(broker: Broker, body: MetadataRequest, version: int) -> _Topics:
     return (yield from _describe(broker, by_name, operations, refused))
 
 
-def _refuse(requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+def _refuse(requested: tuple[MetadataRequestTopic, ...]) -> SlicedPart[MetadataResponse]:
     """The response then contains only the error, not even the brokers."""
-    return MetadataResponse(
-        topics=tuple(
+    topics = []
+    for each in requested:
+        topics.append(
             MetadataResponseTopic(
                 error_code=ErrorCode.INVALID_REQUEST,
                 name=each.name or Topic(""),
                 topic_id=each.topic_id,
             )
-            for each in requested
         )
-    )
+        if not len(topics) % ITEMS_PER_SLICE:
+            yield
+    return MetadataResponse(topics=tuple(topics))
 
 
 def _is_by_id(requested: MetadataRequestTopic) -> bool:
@@ -151,7 +157,8 @@ def _create_missing(broker: Broker, names: Iterable[Topic]) -> SlicedPart[dict[T
     bounded = islice(missing, max(1, PARTITIONS_MAX // broker.settings["num.partitions"]))
     refused: dict[Topic, ErrorCode] = {}
     while some := list(islice(bounded, ITEMS_PER_SLICE)):
-        for name, created in zip(some, topics.create_on_demand(some), strict=True):
+        results = yield from topics.create_on_demand(some)
+        for name, created in zip(some, results, strict=True):
             if not isinstance(created, CatalogTopic):
                 broker.storage_errors.note(created)
                 refused[name] = created.code

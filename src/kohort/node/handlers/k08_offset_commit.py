@@ -89,7 +89,7 @@ def _handle_large(broker: Broker, request: Request, now: Millis) -> SlicedWork:
             now = yield
     if not offsets:
         return (yield from _response_in_slices(body, resolved, None))
-    if _is_too_large(broker, body, offsets, now):
+    if _is_too_large(broker, body, offsets):
         refusal = RequestRefused(Ticket(0), ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
         return (yield from _response_in_slices(body, resolved, refusal))
     command = _command(broker, request, resolved, tuple(offsets), _respond_in_slices)
@@ -97,12 +97,10 @@ def _handle_large(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     return PARKED
 
 
-def _is_too_large(
-    broker: Broker, body: OffsetCommitRequest, offsets: list[OffsetToCommit], now: Millis
-) -> bool:
+def _is_too_large(broker: Broker, body: OffsetCommitRequest, offsets: list[OffsetToCommit]) -> bool:
     """Whether the offsets certainly exceed the largest batch. Kafka refuses them after it has made
     the batch, which takes long."""
-    log = broker.topics.offsets_partitions(now)[0]
+    log = broker.topics.offsets_partitions()[0]
     each = _RECORD_BYTES_MIN + len(body.group_id)
     size = each * len(offsets) + sum(len(offset.topic) for offset in offsets)
     return size > log.settings.max_message_bytes

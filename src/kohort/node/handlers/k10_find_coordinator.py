@@ -1,7 +1,7 @@
 """FindCoordinator: the only broker coordinates every group."""
 
 from kohort.node.broker import Broker
-from kohort.node.request import Request
+from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork
 from kohort.types import BrokerId, ErrorCode, Millis
 from kohort.wire.api.k10_find_coordinator import (
     Coordinator,
@@ -12,13 +12,16 @@ from kohort.wire.api.k10_find_coordinator import (
 _GROUP, _TRANSACTION, _SHARE = range(3)
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> FindCoordinatorResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: FindCoordinatorRequest = request.body
-    keys = body.coordinator_keys if request.version >= 4 else (body.key,)
-    found = tuple(_find(broker, key, body.key_type) for key in keys)
     if request.version >= 4:
-        return FindCoordinatorResponse(coordinators=found)
-    only = found[0]
+        found = []
+        for key in body.coordinator_keys:
+            found.append(_find(broker, key, body.key_type))
+            if not len(found) % ITEMS_PER_SLICE:
+                yield
+        return FindCoordinatorResponse(coordinators=tuple(found))
+    only = _find(broker, body.key, body.key_type)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         # As in Kafka, versions up to 3 have a message even without an error.

@@ -8,7 +8,7 @@ from kohort.coordinator.replies import GroupsDescribed, Reply, RequestRefused
 from kohort.node.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
 from kohort.node.broker import Broker
 from kohort.node.request import ITEMS_PER_SLICE, PARKED, ParkedForMany, Request, SlicedWork
-from kohort.types import ErrorCode, Millis
+from kohort.types import ErrorCode, GroupId, Millis
 from kohort.wire.api.k15_describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -22,10 +22,13 @@ _MISSING_GROUP_ERROR_SINCE: Final = 6
 
 def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: DescribeGroupsRequest = request.body
+    # Described once, although a small request may name a large group many times.
+    distinct = tuple(dict.fromkeys(body.groups))
     chunks = [
-        body.groups[first : first + ITEMS_PER_SLICE]
-        for first in range(0, len(body.groups), ITEMS_PER_SLICE)
+        distinct[first : first + ITEMS_PER_SLICE]
+        for first in range(0, len(distinct), ITEMS_PER_SLICE)
     ] or [()]
+    request.context = chunks
     waiter = ParkedForMany(request, _respond, len(chunks))
     for index, group_ids in enumerate(chunks, 1):
         command = DescribeGroups(
@@ -43,21 +46,21 @@ def _respond(request: Request, replies: list[Reply]) -> SlicedWork:
     body: DescribeGroupsRequest = request.body
     operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_REQUESTED
     has_message = request.version >= _MISSING_GROUP_ERROR_SINCE
-    groups: list[DescribedGroup] = []
-    for reply in replies:
+    groups: dict[GroupId, DescribedGroup] = {}
+    chunks: list[tuple[GroupId, ...]] = request.context
+    for reply, asked in zip(replies, chunks, strict=True):
         if groups:
             yield
         match reply:
             case RequestRefused():
-                asked = body.groups[len(groups) : len(groups) + ITEMS_PER_SLICE]
-                groups += [DescribedGroup(group_id=each, error_code=reply.error) for each in asked]
+                for each in asked:
+                    groups[each] = DescribedGroup(group_id=each, error_code=reply.error)
             case GroupsDescribed():
-                groups += [
-                    _group(each, operations, has_message=has_message) for each in reply.groups
-                ]
+                for each, described in zip(asked, reply.groups, strict=True):
+                    groups[each] = _group(described, operations, has_message=has_message)
             case _:
                 raise AssertionError(f"unexpected reply to describe: {reply}")
-    return DescribeGroupsResponse(groups=tuple(groups))
+    return DescribeGroupsResponse(groups=tuple([groups[each] for each in body.groups]))
 
 
 def _group(

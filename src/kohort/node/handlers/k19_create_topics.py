@@ -1,6 +1,5 @@
 """CreateTopics: each topic is created or refused on its own; the response has its settings."""
 
-from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
@@ -8,7 +7,14 @@ from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
 from kohort.node.describe_configs import describe_topic
-from kohort.node.request import ITEMS_PER_SLICE, WROTE_FILES, Request, SlicedWork
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    WROTE_FILES,
+    Request,
+    SlicedPart,
+    SlicedWork,
+    count_in_slices,
+)
 from kohort.node.topics import (
     PARTITIONS_MAX,
     NewTopic,
@@ -32,7 +38,7 @@ _Configs = dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]]
 
 def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: CreateTopicsRequest = request.body
-    counts = Counter(topic.name for topic in body.topics)
+    counts = yield from count_in_slices(topic.name for topic in body.topics)
     partition_count = _count_partitions(broker, body)
     results: dict[Topic, CreatableTopicResult] = {}
     described: _Configs = {}
@@ -53,14 +59,15 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
                 # With validate_only the response has an id too, which is never used.
                 results[topic.name] = _created(broker, new, broker.topics.fresh_id(), described)
         if not body.validate_only:
-            _create(broker, accepted, results)
+            yield from _create(broker, accepted, results)
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
 def _create(
     broker: Broker, accepted: list[NewTopic], results: dict[Topic, CreatableTopicResult]
-) -> None:
-    for new, created in zip(accepted, broker.topics.create_all(accepted), strict=True):
+) -> SlicedPart[None]:
+    creation = yield from broker.topics.create_all(accepted)
+    for new, created in zip(accepted, creation, strict=True):
         if isinstance(created, CatalogTopic):
             results[new.name] = replace(results[new.name], topic_id=created.topic_id)
         else:

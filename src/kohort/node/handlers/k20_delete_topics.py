@@ -1,13 +1,22 @@
 """DeleteTopics: by name or by id. The committed offsets of the topics are removed."""
 
-from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from kohort.log.catalog_file import CatalogTopic
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.request import ITEMS_PER_SLICE, WROTE_FILES, AfterSync, Request, SlicedWork
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    NAMED_PER_SLICE,
+    WROTE_FILES,
+    AfterSync,
+    Request,
+    SlicedPart,
+    SlicedWork,
+    count_in_slices,
+)
 from kohort.node.topics import check_named_once
 from kohort.types import ZERO_UUID, ErrorCode, Millis, Topic, Uuid
 from kohort.wire.api.k20_delete_topics import (
@@ -27,12 +36,11 @@ _TWICE: Final = RequestRejected(
 
 def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
     body: DeleteTopicsRequest = request.body
-    requested: Counter[_Key] = Counter((each.name, each.topic_id) for each in body.topics)
+    keys: Iterator[_Key] = ((each.name, each.topic_id) for each in body.topics)
     if request.version < 6:
-        requested = Counter((name, ZERO_UUID) for name in body.topic_names)
-    found = {key: _find(broker, *key) for key in requested}
-    by_name = {topic.topic_id for (name, _), topic in found.items() if name is not None and topic}
-    by_id = {topic_id for name, topic_id in requested if name is None}
+        keys = ((name, ZERO_UUID) for name in body.topic_names)
+    requested = yield from count_in_slices(keys)
+    by_name, by_id = yield from _find_ids(broker, requested)
     twice = by_name & by_id
     responses: list[DeletableTopicResult] = []
     left = iter(requested.items())
@@ -61,6 +69,20 @@ def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
                 responses.append(_refuse(name, topic_id, error))
         _delete(broker, accepted, responses, now)
     return AfterSync(DeleteTopicsResponse(responses=tuple(responses)))
+
+
+def _find_ids(broker: Broker, keys: Iterable[_Key]) -> SlicedPart[tuple[set[Uuid], set[Uuid]]]:
+    """The ids of the topics that are requested by name, and those in the request."""
+    by_name: set[Uuid] = set()
+    by_id: set[Uuid] = set()
+    for index, (name, topic_id) in enumerate(keys, 1):
+        if name is None:
+            by_id.add(topic_id)
+        elif (topic := broker.topics.find(name)) is not None:
+            by_name.add(topic.topic_id)
+        if not index % NAMED_PER_SLICE:
+            yield
+    return by_name, by_id
 
 
 def _delete(

@@ -1,10 +1,8 @@
 """CreatePartitions: adds partitions. Consumers see them when they refresh their metadata."""
 
-from collections import Counter
-
 from kohort.log.errors import RequestRejected, StorageError
 from kohort.node.broker import Broker
-from kohort.node.request import WROTE_FILES, Request, SlicedWork
+from kohort.node.request import WROTE_FILES, Request, SlicedWork, count_in_slices
 from kohort.node.topics import check_named_once, check_replicas
 from kohort.types import ErrorCode, Millis
 from kohort.wire.api.k37_create_partitions import (
@@ -15,16 +13,16 @@ from kohort.wire.api.k37_create_partitions import (
 )
 
 
-def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: CreatePartitionsRequest = request.body
-    counts = Counter(topic.name for topic in body.topics)
+    counts = yield from count_in_slices(topic.name for topic in body.topics)
     results = []
     for topic in {each.name: each for each in body.topics}.values():
         try:
             check_named_once(topic.name, counts[topic.name])
             _check(broker, topic)
             if not body.validate_only:
-                broker.topics.add_partitions(topic.name, topic.count, now)
+                broker.topics.add_partitions(topic.name, topic.count)
         except (RequestRejected, StorageError) as error:
             broker.storage_errors.note(error)
             results.append(
@@ -35,7 +33,7 @@ def handle(broker: Broker, request: Request, now: Millis) -> SlicedWork:
         else:
             results.append(CreatePartitionsTopicResult(name=topic.name))
         if len(results) < len(counts):
-            now = yield WROTE_FILES
+            yield WROTE_FILES
     return CreatePartitionsResponse(results=tuple(results))
 
 

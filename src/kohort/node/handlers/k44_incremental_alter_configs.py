@@ -1,6 +1,5 @@
 """IncrementalAlterConfigs: changes the overrides of a topic, all of a request or none."""
 
-from collections import Counter
 from typing import Final
 
 from kohort.log.errors import RequestRejected, StorageError
@@ -8,7 +7,7 @@ from kohort.log.file_names import check_topic_name
 from kohort.log.topic_config import SETTINGS, SettingType
 from kohort.node.broker import Broker
 from kohort.node.describe_configs import describe_topic
-from kohort.node.request import Request
+from kohort.node.request import WROTE_FILES, Request, SlicedWork, count_in_slices
 from kohort.node.topics import check_named_once
 from kohort.types import ErrorCode, Millis, Topic
 from kohort.wire.api.k44_incremental_alter_configs import (
@@ -24,17 +23,20 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _OPERATIONS: Final = (_SET, _DELETE, _APPEND, _SUBTRACT)
 
 
-def handle(broker: Broker, request: Request, _: Millis) -> IncrementalAlterConfigsResponse:
+def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
     body: IncrementalAlterConfigsRequest = request.body
-    counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
+    counts = yield from count_in_slices(
+        (each.resource_type, each.resource_name) for each in body.resources
+    )
     responses = []
     for resource in body.resources:
         key = (resource.resource_type, resource.resource_name)
-        code, reason = ErrorCode.NONE, ""
+        code, reason, done = ErrorCode.NONE, "", None
         try:
             check_named_once(resource.resource_name, counts[key])
             overrides = _check(broker, resource)
             if not body.validate_only:
+                done = WROTE_FILES
                 broker.topics.alter(Topic(resource.resource_name), overrides)
         except (RequestRejected, StorageError) as error:
             broker.storage_errors.note(error)
@@ -47,6 +49,8 @@ def handle(broker: Broker, request: Request, _: Millis) -> IncrementalAlterConfi
                 resource_name=resource.resource_name,
             )
         )
+        if len(responses) < len(body.resources):
+            yield done
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 

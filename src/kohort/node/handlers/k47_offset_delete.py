@@ -19,8 +19,12 @@ def handle(broker: Broker, request: Request, now: Millis) -> object:
     body: OffsetDeleteRequest = request.body
     has = broker.topics.has
     # Kept for the response: a topic may be deleted before it is sent.
-    existing: list[list[Partition]] = [
-        [each.partition_index for each in topic.partitions if has(topic.name, each.partition_index)]
+    existing: list[dict[Partition, None]] = [
+        {
+            each.partition_index: None
+            for each in topic.partitions
+            if has(topic.name, each.partition_index)
+        }
         for topic in body.topics
     ]
     request.context = existing
@@ -50,16 +54,14 @@ def _respond(request: Request, reply: Reply) -> OffsetDeleteResponse:
 
 def _topics(request: Request, errors: Iterator[ErrorCode]) -> Iterator[OffsetDeleteResponseTopic]:
     body: OffsetDeleteRequest = request.body
-    existing: list[list[Partition]] = request.context
+    existing: list[dict[Partition, None]] = request.context
     for topic, known in zip(body.topics, existing, strict=True):
+        # A partition that appears twice is deleted once.
+        found = dict(zip(known, errors, strict=False))
         partitions = tuple(
             OffsetDeleteResponsePartition(
                 partition_index=each.partition_index,
-                error_code=(
-                    next(errors)
-                    if each.partition_index in known
-                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                ),
+                error_code=found.get(each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             )
             for each in topic.partitions
         )

@@ -10,7 +10,7 @@ from kohort.node.group_loader import read_batches
 from kohort.sim.checkers import Violation
 from kohort.sim.host import ExitKind
 from kohort.sim.node import NodeProcess
-from kohort.types import GroupId, Millis
+from kohort.types import GroupId
 
 HardState = Mapping[GroupId, object]
 
@@ -18,10 +18,10 @@ _RULE = "replay"
 _CHUNK = 1 << 20
 
 
-def rebuilt(broker: Broker, now: Millis) -> Coordinator:
+def rebuilt(broker: Broker) -> Coordinator:
     """The coordinator that a restart now would load from the log."""
     coordinator = Coordinator(broker.settings.group_config())
-    for partition in broker.topics.offsets_partitions(now):
+    for partition in broker.topics.offsets_partitions():
         for chunk in partition.batches(partition.start_offset, _CHUNK):
             for record in read_batches(chunk):
                 if isinstance(record, Skipped):
@@ -30,8 +30,8 @@ def rebuilt(broker: Broker, now: Millis) -> Coordinator:
     return coordinator
 
 
-def check_replay(broker: Broker, now: Millis) -> None:
-    _compare(broker.coordinator.hard_state(), rebuilt(broker, now).hard_state())
+def check_replay(broker: Broker) -> None:
+    _compare(broker.coordinator.hard_state(), rebuilt(broker).hard_state())
 
 
 class RestartChecker:
