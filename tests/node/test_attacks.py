@@ -9,7 +9,8 @@ import pytest
 
 from tests.node.attacks import bulk_requests
 from tests.node.attacks.arena import NO_ANSWER, Arena
-from tests.node.attacks.attack_list import ATTACKS, STORED, Attack
+from tests.node.attacks.attack import Attack
+from tests.node.attacks.attack_list import ATTACKS, STORED
 from tests.node.attacks.measurement import ROOT, bystander
 from tests.node.attacks.servers import run_kohort
 from tests.node.attacks.wire_client import WireClient

@@ -155,7 +155,8 @@ class Topics:
         )
 
     def has(self, name: Topic, partition: Partition) -> bool:
-        return self.catalog.partition(name, partition) is not None
+        topic = self.catalog.find_topic(name)
+        return topic is not None and 0 <= partition < topic.partition_count
 
     def id_of(self, name: Topic) -> Uuid | None:
         topic = self.catalog.find_topic(name)

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.node.attacks.arena import Arena
-from tests.node.attacks.attack_list import ATTACKS, Attack
+from tests.node.attacks.attack import Attack
+from tests.node.attacks.attack_list import ATTACKS
 from tests.node.attacks.measurement import ROOT, Measurement, measure
 from tests.node.attacks.servers import Server, run_kafka, run_kohort
 

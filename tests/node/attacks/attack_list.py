@@ -4,7 +4,6 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kohort.types import BrokerId, Millis, Offset, Partition, Topic
@@ -20,66 +19,17 @@ from tests.node.attacks.arena import (
     CLOSED,
     NO_CONFIGS,
     Arena,
-    Shot,
     connections_allowed,
-    explain,
-    fire,
 )
+from tests.node.attacks.attack import Attack, create_large, do_nothing, one_request
 from tests.node.attacks.bulk_requests import TOPIC
+from tests.node.attacks.largest_requests import LARGEST_REQUESTS
 from tests.node.attacks.wire_client import ConnectionLost, NoAnswer, WireClient, encode
 from tests.wait import pause
 
 MILLION = 1_000_000
 MEBIBYTE = 1 << 20
 COMPACTED = {"cleanup.policy": "compact"}
-
-Action = Callable[[Arena], Callable[[], str]]
-"""Does it, and returns a function that describes the outcome after the measurement."""
-
-
-def do_nothing(_: Arena) -> None:
-    """No preparation."""
-
-
-def create_target(arena: Arena) -> None:
-    arena.create_topic()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
-    name: str
-    what: str
-    act: Action
-    prepare: Callable[[Arena], None] = do_nothing
-    expected: frozenset[str] = field(default_factory=frozenset)
-    """What a correct broker answers at a small scale; empty: what it answers is free."""
-
-
-def one_request(
-    name: str,
-    what: str,
-    make: Callable[[Arena], object],
-    version: int,
-    *,
-    prepare: Callable[[Arena], None] = create_target,
-    expected: tuple[str, ...] = (),
-) -> Attack:
-    """A connection that sends one request and waits for the response."""
-
-    def shot_of(arena: Arena) -> Shot:
-        return arena.shot(name, lambda: make(arena), version)
-
-    def prepare_all(arena: Arena) -> None:
-        prepare(arena)
-        shot_of(arena)
-
-    def act(arena: Arena) -> Callable[[], str]:
-        shot = shot_of(arena)
-        answer = fire(arena.connect(), shot)
-        return lambda: explain(shot, answer)
-
-    return Attack(name=name, what=what, act=act, prepare=prepare_all, expected=frozenset(expected))
-
 
 # Record batches
 
@@ -183,15 +133,6 @@ BATCHES = (
 # Topics
 
 
-def _create_large(arena: Arena) -> None:
-    """In two steps: Kafka creates less than 10,000 partitions per request."""
-    count = arena.scaled(10_000, 2)
-    arena.create_topic(count // 2)
-    with WireClient(arena.port) as client:
-        (result,) = client.ask(bulk_requests.grow_topic(count), 3).results
-        assert result.error_code == 0, result
-
-
 TOPICS = (
     one_request(
         "auto-create",
@@ -213,7 +154,7 @@ TOPICS = (
         "DeleteTopics of a topic with 10,000 partitions",
         lambda _: bulk_requests.delete_topic(),
         5,
-        prepare=_create_large,
+        prepare=create_large,
         expected=("NONE",),
     ),
 )
@@ -389,4 +330,4 @@ CONNECTIONS = (
     ),
 )
 
-ATTACKS = (*BATCHES, *TOPICS, *ENTRIES, *CONNECTIONS)
+ATTACKS = (*BATCHES, *TOPICS, *ENTRIES, *LARGEST_REQUESTS, *CONNECTIONS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.node.attacks.arena import Arena
-from tests.node.attacks.attack_list import Attack
+from tests.node.attacks.attack import Attack
 from tests.node.attacks.servers import PeakMemory, Server
 
 ROOT = Path(__file__).parents[3]

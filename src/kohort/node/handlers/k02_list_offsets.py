@@ -7,7 +7,13 @@ from kohort.log.limits import LEADER_EPOCH
 from kohort.log.log_segments import TimestampAndOffset
 from kohort.log.partition import PartitionLog
 from kohort.node.broker import Broker
-from kohort.node.request import ITEMS_PER_SLICE, Request, SlicedWork, count_in_slices
+from kohort.node.request import (
+    ITEMS_PER_SLICE,
+    NAMED_PER_SLICE,
+    Request,
+    SlicedWork,
+    count_in_slices,
+)
 from kohort.node.topics import find_leader_epoch_error
 from kohort.types import ErrorCode, Millis, Offset, Partition, Topic
 from kohort.wire.api.k02_list_offsets import (
@@ -59,10 +65,11 @@ def handle(broker: Broker, request: Request, _: Millis) -> SlicedWork:
             if left <= 0:
                 yield
                 left = ITEMS_PER_SLICE
-    topics = (
-        ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
-        for name, partitions in found.items()
-    )
+    topics = []
+    for name, partitions in found.items():
+        topics.append(ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values())))
+        if not len(topics) % NAMED_PER_SLICE:
+            yield
     return ListOffsetsResponse(topics=tuple(topics))
 
 

@@ -60,6 +60,9 @@ def _respond(request: Request, replies: list[Reply]) -> SlicedWork:
                     groups[each] = _group(described, operations, has_message=has_message)
             case _:
                 raise AssertionError(f"unexpected reply to describe: {reply}")
+    if len(groups) < len(body.groups):
+        # The response may be many times as large as the groups: encoded in slices, it is bounded.
+        yield
     return DescribeGroupsResponse(groups=tuple([groups[each] for each in body.groups]))
 
 
