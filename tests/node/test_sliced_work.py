@@ -9,6 +9,7 @@ from kohort.coordinator.coordinator import Coordinator
 from kohort.node.connection import Connection
 from kohort.node.request import ITEMS_PER_SLICE
 from kohort.types import (
+    BrokerId,
     ErrorCode,
     Generation,
     GroupId,
@@ -17,17 +18,32 @@ from kohort.types import (
     Offset,
     Partition,
     Topic,
+    Uuid,
 )
 from kohort.wire.api.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kohort.wire.api.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kohort.wire.api.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kohort.wire.api.k10_find_coordinator import FindCoordinatorRequest
 from kohort.wire.api.k12_heartbeat import HeartbeatRequest
 from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
 from kohort.wire.api.k16_list_groups import ListGroupsRequest
+from kohort.wire.api.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kohort.wire.api.k20_delete_topics import DeleteTopicsRequest
+from kohort.wire.api.k42_delete_groups import DeleteGroupsRequest
+from kohort.wire.api.k44_incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kohort.wire.batch import Codec, NewBatch, NewRecord, encode
 from kohort.wire.envelope import decode_response, encode_request
 from kohort.wire.frame import FrameReader
@@ -109,12 +125,71 @@ def commit_many(times: int) -> OffsetCommitRequest:
     )
 
 
+def commit_each(partitions: int, metadata: str) -> OffsetCommitRequest:
+    asked = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=Partition(each), committed_offset=Offset(1), committed_metadata=metadata
+        )
+        for each in range(partitions)
+    )
+    topic = OffsetCommitRequestTopic(name=Topic("wide"), partitions=asked)
+    return OffsetCommitRequest(group_id=GroupId("g"), topics=(topic,))
+
+
+def same_group(times: int) -> OffsetFetchRequest:
+    """All offsets of one group."""
+    group = OffsetFetchRequestGroup(group_id=GroupId("g"), topics=None)
+    return OffsetFetchRequest(groups=(group,) * times)
+
+
+def name_topics(count: int) -> ListOffsetsRequest:
+    partition = ListOffsetsPartition(partition_index=Partition(0), timestamp=Millis(-1))
+    return ListOffsetsRequest(
+        replica_id=BrokerId(-1),
+        topics=tuple(
+            ListOffsetsTopic(name=Topic(f"missing-{n}"), partitions=(partition,))
+            for n in range(count)
+        ),
+    )
+
+
+def name_ids(count: int) -> MetadataRequest:
+    return MetadataRequest(
+        topics=tuple(
+            MetadataRequestTopic(name=None, topic_id=Uuid(n.to_bytes(16, "big")))
+            for n in range(1, count + 1)
+        )
+    )
+
+
+def alter_missing_topics(count: int) -> IncrementalAlterConfigsRequest:
+    return IncrementalAlterConfigsRequest(
+        resources=tuple(
+            AlterConfigsResource(resource_type=2, resource_name=f"missing-{n}", configs=())
+            for n in range(count)
+        )
+    )
+
+
 LONG = {
     "metadata": (many_unknown_topics(15_000), 9),
     "fetch": (same_partition(15_000), 12),
     "produce": (produce_request(many_records(50_000)), 9),
     "groups": (DescribeGroupsRequest(groups=tuple(GroupId(f"g{n}") for n in range(9_000))), 5),
     "commit": (commit_many(15_000), 8),
+    "list-offsets": (name_topics(9_000), 7),
+    "metadata-ids": (name_ids(15_000), 11),
+    "find-coordinator": (FindCoordinatorRequest(coordinator_keys=("",) * 9_000), 4),
+    "offset-fetch": (same_group(19_000), 8),
+    "delete-groups": (
+        DeleteGroupsRequest(groups_names=tuple(GroupId(f"g{n}") for n in range(9_000))),
+        2,
+    ),
+    "delete-topics": (
+        DeleteTopicsRequest(topic_names=tuple(Topic(f"missing-{n}") for n in range(15_000))),
+        5,
+    ),
+    "alter-configs": (alter_missing_topics(5_000), 1),
 }
 
 
@@ -237,6 +312,87 @@ def test_request_with_too_many_items_closes_its_connection(loop: RecordingLoop) 
 
     assert client.transport.is_gone
     assert len(other.responses()) == 1
+
+
+def test_too_large_response_closes_the_connection(
+    harness: BrokerHarness, loop: RecordingLoop
+) -> None:
+    client, other = Client(loop), Client(loop)
+    harness.create("wide", 200)
+    harness.answer(commit_each(200, "m" * 4_000), 8)
+
+    client.send((same_group(100), 8))
+    run_until_answered(loop, client)
+    assert len(client.responses()[0]) > 80_000_000
+    client.transport.written = b""
+    client.send((same_group(150), 8))
+    run_until_answered(loop, client)
+    other.send((HEARTBEAT, 4))
+
+    assert client.transport.is_gone
+    assert len(other.responses()) == 1
+
+
+RECREATED = CreateTopicsRequest(
+    topics=(CreatableTopic(name=Topic("wide"), num_partitions=1, replication_factor=1),)
+)
+
+
+def delete_written_topic(harness: BrokerHarness) -> None:
+    """The directories of its partitions are left."""
+    harness.create("wide", 300)
+    for partition in range(300):
+        harness.produce(many_records(1), "wide", partition)
+    harness.broker.delete_topics([harness.get_topic("wide")], START)
+
+
+def test_deleted_topic_is_created_again_in_slices(
+    harness: BrokerHarness, loop: RecordingLoop
+) -> None:
+    first, second = Client(loop), Client(loop)
+    delete_written_topic(harness)
+
+    first.send((RECREATED, 7))
+    second.send((RECREATED, 7))
+    iterations = run_until_answered(loop, first)
+
+    assert iterations > 0
+    codes = [
+        decode_response(client.responses()[0], 19, 7)[1].topics[0].error_code
+        for client in (first, second)
+    ]
+    assert codes == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert harness.get_topic("wide").partition_count == 1
+
+
+def test_topic_of_an_abandoned_creation_can_be_created(
+    harness: BrokerHarness, loop: RecordingLoop
+) -> None:
+    gone, client = Client(loop), Client(loop)
+    delete_written_topic(harness)
+    gone.send((RECREATED, 7))
+
+    gone.connection.lost()
+    client.send((RECREATED, 7))
+    run_until_answered(loop, client)
+
+    _, body = decode_response(client.responses()[0], 19, 7)
+    assert body.topics[0].error_code == ErrorCode.NONE
+
+
+def test_directories_may_be_removed_between_the_slices_of_a_creation(
+    harness: BrokerHarness, loop: RecordingLoop
+) -> None:
+    client = Client(loop)
+    delete_written_topic(harness)
+
+    client.send((RECREATED, 7))
+    harness.catalog.clean(START)
+    run_until_answered(loop, client)
+
+    _, body = decode_response(client.responses()[0], 19, 7)
+    assert body.topics[0].error_code == ErrorCode.NONE
+    assert harness.produce(many_records(1), "wide").base_offset == 0
 
 
 def test_commit_that_cannot_fit_into_a_batch_is_refused_before_it_is_made(tmp_path: Path) -> None:
