@@ -1,5 +1,6 @@
 """Request and response frames: length, header and body."""
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kohort.wire.envelope import (
     decode_request,
     decode_request_header,
     decode_response,
+    encode_large_response,
     encode_request,
     encode_response,
     frame_response,
@@ -170,6 +172,28 @@ def test_encoding_an_unsupported_version_fails() -> None:
         encode_request(HeartbeatRequest(group_id=GroupId("g")), 5, 1, None)
     with pytest.raises(UnsupportedVersion):
         encode_response(HeartbeatResponse(), 5, 1)
+
+
+def test_large_response_has_a_limit() -> None:
+    keys = tuple(ApiVersion(api_key=number) for number in range(2_000))
+    response = ApiVersionsResponse(api_keys=keys)
+    size = len(encode_response(response, 0, 1))
+
+    (payload,) = _run(encode_large_response(response, 0, 1, size))
+    with pytest.raises(UnencodableMessage, match=f"more than {size // 2} bytes"):
+        _run(encode_large_response(response, 0, 1, size // 2))
+
+    assert payload == encode_response(response, 0, 1)
+
+
+def _run(steps: Generator[None, Any, bytes]) -> list[bytes]:
+    def finish() -> Generator[None, Any, None]:
+        finished.append((yield from steps))
+
+    finished: list[bytes] = []
+    for _ in finish():
+        pass
+    return finished
 
 
 def test_correlation_id_above_32_bits_is_unencodable() -> None:

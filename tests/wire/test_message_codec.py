@@ -14,7 +14,7 @@ from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k08_offset_commit import OffsetCommitRequest
 from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kohort.wire.api.k18_api_versions import ApiVersionsResponse
-from kohort.wire.codegen_decode import ITEMS_PER_SLICE, build_decoder
+from kohort.wire.codegen_decode import ITEMS_PER_SLICE, STRING_BYTES_MAX, build_decoder
 from kohort.wire.codegen_encode import build_encoder
 from kohort.wire.errors import MalformedMessage, UnencodableMessage, UnsupportedVersion
 from kohort.wire.message_codec import (
@@ -376,6 +376,15 @@ def test_items_of_nested_arrays_count_together() -> None:
 
     with pytest.raises(MalformedMessage, match="more than 10 items"):
         _run(sliced_decoder(FetchRequest, 12)(data, 0, 10))
+
+
+def test_large_message_with_a_long_string_is_malformed() -> None:
+    name = "n" * (STRING_BYTES_MAX + 1)
+    data = encode(MetadataRequest(topics=(MetadataRequestTopic(name=Topic(name)),)), 12)
+
+    assert decode(MetadataRequest, 12, data).topics[0].name == name
+    with pytest.raises(MalformedMessage, match="32768 bytes exceed 32767"):
+        _run(sliced_decoder(MetadataRequest, 12)(data, 0, 10))
 
 
 def test_struct_with_too_many_unknown_tags_is_malformed() -> None:

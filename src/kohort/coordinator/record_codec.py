@@ -40,6 +40,7 @@ from kohort.wire.records import NO_HEADERS, encode_record_prefix
 _NONE: Final = -1
 """The stored value of a number that is not set."""
 
+_PARTITION: Final = Struct(">i")
 _PREFIX: Final = Struct(">h")
 """The kind of a record, at the start of its key; the version of a value, at its start."""
 
@@ -253,9 +254,14 @@ _DECODERS: Final[Mapping[int, _Decoder]] = {
 
 @lru_cache(maxsize=_KEYS_REMEMBERED)
 def _offset_key(group_id: GroupId, topic: Topic, partition: Partition) -> bytes:
-    return stored.encode_key(
-        stored.OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    )
+    return _offset_key_start(group_id, topic) + _PARTITION.pack(partition)
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED)
+def _offset_key_start(group_id: GroupId, topic: Topic) -> bytes:
+    """The partition is the last field of the key."""
+    key = stored.OffsetCommitKey(group=group_id, topic=topic, partition=Partition(0))
+    return stored.encode_key(key)[: -_PARTITION.size]
 
 
 @lru_cache(maxsize=_KEYS_REMEMBERED)

@@ -184,12 +184,13 @@ class Topics:
 
     def create(self, new: NewTopic) -> CatalogTopic:
         steps = self.create_all((new,))
-        while True:
+        results: list[CreationResult] = []
+        while not results:
             try:
                 next(steps)
             except StopIteration as end:
-                (created,) = end.value
-                break
+                results = end.value
+        (created,) = results
         if isinstance(created, CatalogTopic):
             return created
         raise created

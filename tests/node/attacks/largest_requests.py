@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kohort.types import BrokerId, GroupId, Millis, Partition, Topic, Uuid
+from kohort.types import BrokerId, GroupId, Millis, Partition, Topic, TransactionalId, Uuid
 from kohort.wire.api.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kohort.wire.api.k02_list_offsets import (
     ListOffsetsPartition,
@@ -13,6 +13,7 @@ from kohort.wire.api.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kohort.wire.api.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kohort.wire.api.k10_find_coordinator import FindCoordinatorRequest
 from kohort.wire.api.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kohort.wire.api.k14_sync_group import SyncGroupRequest
 from kohort.wire.api.k15_describe_groups import DescribeGroupsRequest
 from kohort.wire.api.k18_api_versions import ApiVersionsRequest
 from kohort.wire.api.k19_create_topics import (
@@ -84,7 +85,8 @@ def long_client_name(size: int) -> ApiVersionsRequest:
 
 
 def long_transactional_id(size: int) -> InitProducerIdRequest:
-    return InitProducerIdRequest(transactional_id="x" * size, transaction_timeout_ms=Millis(1))
+    name = TransactionalId("x" * size)
+    return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=Millis(1))
 
 
 def create_topics(count: int) -> CreateTopicsRequest:
@@ -131,9 +133,13 @@ def _commit_large(arena: Arena) -> None:
 
 
 def _join_large(arena: Arena) -> None:
-    """A member with large metadata, which DescribeGroups returns."""
+    """A member with large metadata, which DescribeGroups returns of a stable group."""
     with WireClient(arena.port) as client:
-        client.ask(join_with_metadata(arena.scaled(500_000)), 3)
+        joined = client.ask(join_with_metadata(arena.scaled(500_000)), 3)
+        synced = SyncGroupRequest(
+            group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
+        )
+        assert client.ask(synced, 3).error_code == 0
 
 
 def largest(
