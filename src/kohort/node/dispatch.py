@@ -76,11 +76,12 @@ API_NAMES: Final = {key: file[4:].title().replace("_", "") for key, file in _FIL
 _handlers: dict[int, Handler] = {}
 
 _SLICED: Final = frozenset((0, 1, 2, 3, 8, 15, 19, 20, 21, 23, 32, 35, 37, 75))
-"""The APIs that handle many items in slices."""
+"""The APIs that handle any number of items in slices."""
 
 _UNSLICED_ITEMS_MAX: Final = 10_000
 _ITEMS_MAX: Final = {9: 50_000}
-"""Array items in one request for the other APIs, which handle them at once: about 100 ms."""
+"""Array items in one request for the other APIs, which handle some part of them at once: at most
+about 100 ms."""
 
 
 def find_items_max(api_key: int, items_max: int) -> int:
