@@ -25,7 +25,7 @@ class Shipment(BaseModel):
 
 class Carrier(Protocol):
     async def ship(self, order: Order) -> str:
-        """Ship the order and return the tracking number. A repeated order changes nothing."""
+        """Send the goods; return the tracking number. A repeated order changes nothing."""
 
 
 class LocalCarrier:
