@@ -199,9 +199,11 @@ class Connection:
     def close(self, reason: str) -> None:
         if self._transport is None:
             return
-        # Clients keep connections that they do not use, so an idle one is nothing unusual.
-        log = log_events.info if reason == _IDLE else log_events.warning
-        log("connection-closed", peer=self.peer, reason=reason)
+        if reason == _IDLE:
+            # Clients keep connections that they do not use, so this is nothing unusual.
+            log_events.info("connection-closed", peer=self.peer, reason=reason)
+        else:
+            log_events.warning("connection-closed", peer=self.peer, reason=reason)
         self._frames.clear()
         transport, self._transport = self._transport, None
         transport.abort()
