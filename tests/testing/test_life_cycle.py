@@ -4,6 +4,8 @@ import asyncio
 import gc
 import os
 import socket
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -373,3 +375,19 @@ def test_error_of_a_process_that_cannot_start_has_its_log(tmp_path: Path) -> Non
 
     with pytest.raises(NodeStartError, match=r"(?s)exit code 1; .*file cannot be used"):
         kohort.Node.process(data=tmp_path / "file").start()
+
+
+def test_node_on_a_thread_loads_neither_the_consumer_nor_http_and_package_metadata() -> None:
+    """They take longer to import than the node takes to start."""
+    program = (
+        "import sys, kohort\n"
+        "with kohort.Node() as node: node.create_topic('orders')\n"
+        "print(*sys.modules)"
+    )
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    slow = {"kohort.client.consumer", "http.client", "importlib.metadata", "email.message"}
+    assert slow & set(printed.stdout.split()) == set()
