@@ -5,6 +5,9 @@ from pathlib import Path
 from bench.__main__ import NAMES
 from bench.kit.results import PAGE, STORED, from_stored, renew
 
+ELSEWHERE = {"alternatives"}
+"""It compares more than two brokers. Its table is in docs/guide/testing.md."""
+
 
 def test_the_page_shows_the_stored_results() -> None:
     stored = from_stored(STORED.read_text("utf-8")) if STORED.exists() else []
@@ -27,4 +30,4 @@ def test_every_benchmark_program_is_listed() -> None:
         if is_program(path) and path.name != "__main__.py"
     }
 
-    assert set(NAMES) == programs
+    assert {*NAMES, *ELSEWHERE} == programs

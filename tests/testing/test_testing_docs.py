@@ -68,7 +68,8 @@ def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
 def test_the_programs_of_the_guides_run(program: str, tmp_path: Path) -> None:
     ended = run(sys.executable, "-W", "error", "-c", program, directory=tmp_path)
 
-    assert ended.stderr == ""
+    # The node may log, for example that the manual clock has closed an idle connection.
+    assert "Traceback" not in ended.stderr
 
 
 # Other languages
