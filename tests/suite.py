@@ -92,6 +92,8 @@ SHARDS = (
     ("tests/contract/behaviours", "--tb=native"),
     ("tests/sim", "tests/coordinator", "tests/client/test_member_stateful.py"),
     ("tests/node", "tests/client", "--ignore=tests/client/test_member_stateful.py"),
+    ("tests/testing", "tests/examples", "tests/package"),
+    ("tests/log", "tests/histories"),
 )
 """All other tests are one more shard."""
 

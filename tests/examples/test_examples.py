@@ -67,6 +67,7 @@ def test_a_node_runs_inside_an_asyncio_program() -> None:
     assert run(sys.executable, "asyncio_node.py") == "read 10 records, sum 45\n"
 
 
+@pytest.mark.full
 def test_a_spark_job_reads_a_topic_once_under_its_group(tmp_path: Path) -> None:
     with kohort.Node(settings={"group.initial.rebalance.delay.ms": 0}) as node:
         produce(node.bootstrap_servers, "orders", 20)

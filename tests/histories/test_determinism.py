@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.histories.reader import GroupHistory, read_histories
 from tools.histories.generator import HistoryOptions, generate
 
@@ -26,6 +28,7 @@ def generate_in_process(directory: Path, hash_seed: str) -> dict[str, str]:
     return digests(directory)
 
 
+@pytest.mark.full
 def test_two_processes_with_different_hash_seeds_write_the_same_bytes(tmp_path: Path) -> None:
     first = generate_in_process(tmp_path / "first", "1")
     second = generate_in_process(tmp_path / "second", "2")

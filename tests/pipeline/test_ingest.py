@@ -172,7 +172,14 @@ def test_a_second_run_adds_only_new_records(
     assert broker.state_of(options.group_id) == "EMPTY"
 
 
-@pytest.mark.parametrize("lost", [("log",), ("log", "commit"), ("log", "commit", "data")])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(("log",), marks=pytest.mark.full),
+        pytest.param(("log", "commit"), marks=pytest.mark.full),
+        ("log", "commit", "data"),
+    ],
+)
 def test_a_repeated_batch_is_in_the_table_once(
     spark: SparkSession, broker: IngestBroker, tmp_path: Path, lost: tuple[str, ...]
 ) -> None:

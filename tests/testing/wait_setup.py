@@ -36,7 +36,7 @@ def consume(
     bootstrap_servers: str, client_id: str, stopping: threading.Event, assignor: str = "range"
 ) -> None:
     """Poll with kohort.Consumer, and commit often."""
-    with kohort.Consumer(
+    consumer = kohort.Consumer(
         bootstrap_servers=bootstrap_servers,
         group_id="billing",
         client_id=client_id,
@@ -44,10 +44,12 @@ def consume(
         auto_commit_interval_ms=50,
         heartbeat_interval_ms=50,
         partition_assignment_strategy=assignor,
-    ) as consumer:
-        consumer.subscribe(["orders"])
-        while not stopping.is_set():
-            consumer.poll(20)
+    )
+    consumer.subscribe(["orders"])
+    while not stopping.is_set():
+        consumer.poll(20)
+    # The node may have ended, and then nobody answers.
+    consumer.close(timeout_ms=1000)
 
 
 def consume_with_librdkafka(
