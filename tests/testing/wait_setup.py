@@ -48,7 +48,7 @@ def consume(
     consumer.subscribe(["orders"])
     while not stopping.is_set():
         consumer.poll(20)
-    # The node may have ended, and then nobody answers.
+    # The node may have ended; then there is no answer.
     consumer.close(timeout_ms=1000)
 
 
