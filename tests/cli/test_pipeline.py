@@ -181,6 +181,7 @@ def test_records_are_stored_once_despite_kills(broker: IngestBroker, tmp_path: P
     assert "Exception" not in third.stderr
 
 
+@pytest.mark.full
 def test_ctrl_c_finishes_the_batch_and_leaves_the_group(
     broker: IngestBroker, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_interrupted_tables_are_not_complete(spark: SparkSession, tmp_path: Path
         store.summary()
 
 
+@pytest.mark.full
 def test_a_running_cluster_is_analysed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
