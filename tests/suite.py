@@ -95,7 +95,7 @@ SHARDS = (
     ("tests/contract/behaviours", "--tb=native"),
     ("tests/sim", "tests/coordinator", "tests/client/test_member_stateful.py"),
 )
-"""All other tests are one more shard. The longest come first, so that all lanes end together."""
+"""All other tests are one more shard. The longest come first, so that no lane ends much later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

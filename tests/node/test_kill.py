@@ -46,8 +46,8 @@ def test_kill_loop_detects_lost_data(tmp_path: Path, seed: int, victim: str) -> 
 
     killing = KillLoop(tmp_path, seed, "os")
 
-    # Losing half of the groups' log can cost a member its group before it costs an offset. Below
-    # the recovery point, half a batch stays in the log and is refused.
+    # Losing half of the groups' log can cost a member its group before it costs an offset. A
+    # batch of which half is lost may also be refused.
     with pytest.raises(
         AssertionError,
         match=r"ends at|is committed|although it is the only member|CORRUPT_MESSAGE",

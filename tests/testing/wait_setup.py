@@ -45,11 +45,13 @@ def consume(
         heartbeat_interval_ms=50,
         partition_assignment_strategy=assignor,
     )
-    consumer.subscribe(["orders"])
-    while not stopping.is_set():
-        consumer.poll(20)
-    # The node may have ended; then there is no answer.
-    consumer.close(timeout_ms=1000)
+    try:
+        consumer.subscribe(["orders"])
+        while not stopping.is_set():
+            consumer.poll(20)
+    finally:
+        # If the node has ended, no broker answers the commit and the leave request.
+        consumer.close(timeout_ms=1000)
 
 
 def consume_with_librdkafka(

@@ -16,7 +16,7 @@ from tests.pipeline.forensics.forensics_process import generate_history, trigger
 SCENARIOS = ("deploy-in-a-row", "crash-loop", "steady")
 
 
-@pytest.mark.full  # the command is tested without it
+@pytest.mark.full
 def test_the_triggers_of_a_copied_log_equal_its_labels(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "tables"
     history = generate_history(tmp_path / "history", *SCENARIOS)
